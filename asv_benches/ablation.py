@@ -28,7 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 
 MOST_READS = 300           # of a fit, which is capped then
-WORTH, MUCH = 1.05, 1.5    # in the geometric mean of the cells that differ, and in one of them
+EARNS, MUCH = 1.05, 1.5    # in the geometric mean of the cells that differ, and in one of them
 SHOWN = 5                  # cells at either end
 
 
@@ -177,14 +177,14 @@ def fitted(data, setting, seed):
     limit = MOST_READS if name == "SmSVMClassifier" else 100
     model = getattr(cmargin, name)(random_state=seed, n_jobs=1, max_passes=limit, **setting)
     X, y = rows_of(data, seed)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as received:
         warnings.simplefilter("always")
         start = process_time()
         model.fit(X, y)
         seconds = process_time() - start
     return {"reads": float(np.mean(model.n_passes_)), "iterations": float(np.mean(model.n_iter_)),
             "gap": float(np.max(getattr(model, "duality_gap_", np.nan))), "seconds": seconds,
-            "capped": any(warning.category.__name__ == "ConvergenceWarning" for warning in told)}
+            "capped": any(warning.category.__name__ == "ConvergenceWarning" for warning in received)}
 
 
 def fit(options):
@@ -193,7 +193,7 @@ def fit(options):
     for seed in range(first, last + 1):
         for data, name, setting in cells(options.cells):
             fits = [fitted(data, setting, seed) for _ in range(options.repeats)]
-            found.append({"cell": name, "seed": seed, **min(fits, key=lambda told: told["seconds"])})
+            found.append({"cell": name, "seed": seed, **min(fits, key=lambda received: received["seconds"])})
         print(seed, len(found), flush=True)
     Path(options.out).write_text(json.dumps(found), encoding="utf-8")
 
@@ -207,9 +207,9 @@ def geometric_mean(ratios):
 def pairs(before, after):
     """{cell: [(fit before, fit after)]} of the same seeds."""
     known, of_cell = {(fit["cell"], fit["seed"]): fit for fit in before}, {}
-    for told in after:
-        if (told["cell"], told["seed"]) in known:
-            of_cell.setdefault(told["cell"], []).append((known[told["cell"], told["seed"]], told))
+    for received in after:
+        if (received["cell"], received["seed"]) in known:
+            of_cell.setdefault(received["cell"], []).append((known[received["cell"], received["seed"]], received))
     return of_cell
 
 
@@ -227,9 +227,9 @@ def compared(before, after):
         found = {cell: geometric_mean([new[what] / old[what] for old, new in fits]) for cell, fits in of_cell.items()}
         order = sorted(acts, key=found.get)
         mean, of_all = (geometric_mean([found[cell] for cell in some]) for some in (order, found))
-        worth = bool(order) and (mean >= WORTH or found[order[-1]] >= MUCH)
+        earns = bool(order) and (mean >= EARNS or found[order[-1]] >= MUCH)
         yield (f"{what}: geometric mean {of_all:.3f} of {len(found)} cells, {mean:.3f} of the {len(acts)} that differ; "
-               f"{'earns' if worth else 'does not earn'} its lines by this")
+               f"{'earns' if earns else 'does not earn'} its lines by this")
         yield from (f"    {found[cell]:7.3f}  {cell}" for cell in [*order[:-SHOWN - 1:-1], *order[:SHOWN]])
 
 

@@ -4,8 +4,8 @@
     python asv_benches/compare_dask.py --slnd mnist --data FOLDER
 
 Generated rows of 54 columns, made on the workers and kept there; the same rows in memory. Fits take turns after one
-each that is not counted. Printed: the least and the median seconds of a fit, what a look took over workers, and of
-dask-ml, where it is installed, the seconds of one pass by solvers of its LogisticRegression, in fits of at least
+each that is not counted. Printed: the least and the median seconds of a fit, what an evaluation took over workers, and
+of dask-ml, where it is installed, the seconds of one pass by solvers of its LogisticRegression, in fits of at least
 --seconds: a gradient counts as a pass, with what else is read for it. ``--quick`` takes few rows, to see that it runs.
 ``--slnd``: instead, seconds of three passes of SLND over 4 and 20 partitions of that set, in a random order and by
 class. Needs dask and distributed.
@@ -57,25 +57,25 @@ def seconds_of(make, X, y):
 
 
 def fits(X, y, there, labels, n_fits):
-    rows, looks = [], []
+    rows, evaluations = [], []
     real = WorkerSource.send
 
     def send(self):
         real(self)
-        looks.append(any(question.name == "look" for question in self.asked))
+        evaluations.append(any(question.name == "evaluate" for question in self.asked))
 
     WorkerSource.send = send
     for name, make in MODELS.items():
         here, over = [], []
         for _ in range(n_fits + 1):
             here.append(seconds_of(make, X, y))
-            looks.clear()
+            evaluations.clear()
             over.append(seconds_of(make, there, labels))
         one, other = (np.array([seconds for seconds, _ in found[1:]]) for found in (here, over))
         differ = np.abs(here[-1][1].coef_ - over[-1][1].coef_).max()
         rows.append([name, *(f"{found.min():.2f} / {np.median(found):.2f}" for found in (one, other)),
                      f"{other.min() / one.min():.2f}", f"{np.median(other) / np.median(one):.2f}",
-                     f"{here[-1][1].n_passes_:.2f}", f"{over[-1][1].n_passes_:.2f}", len(looks), sum(looks),
+                     f"{here[-1][1].n_passes_:.2f}", f"{over[-1][1].n_passes_:.2f}", len(evaluations), sum(evaluations),
                      f"{differ:.0e}"])
     WorkerSource.send = real
     return rows
@@ -111,8 +111,8 @@ def reads_of_dask_ml(there, labels, limit):
     return rows, None
 
 
-def look_seconds(there, labels):
-    """Seconds of a pass of the logistic loss here, all it takes counted: a fit without a subset over its looks."""
+def pass_seconds(there, labels):
+    """Seconds of a pass of the logistic loss here, all counted: a fit without a subset over its evaluations."""
     seconds, model = min((seconds_of(lambda: SmSVMClassifier(loss="logistic", subset_growth=None), there, labels)
                           for _ in range(3)), key=lambda found: found[0])
     return seconds / model.n_passes_
@@ -164,7 +164,7 @@ def main():
         print(heading(2))
         print(table(f"Seconds of a fit, {len(y)} x {COLUMNS}, {args.partitions} partitions",
                     ("", "2 threads: least / median", "2 workers", "ratio of least", "of medians", "passes",
-                     "passes of workers", "rounds", "with looks", "coef_ differ by"),
+                     "passes of workers", "rounds", "with evaluations", "coef_ differ by"),
                     fits(X, y, there, labels, args.fits)))
         del X, y
         rows, missing = reads_of_dask_ml(there, labels, args.seconds)
@@ -172,7 +172,7 @@ def main():
             print(missing)
             return
         print(table(f"dask-ml's LogisticRegression; a pass of SmSVM's here, of a whole fit: "
-                    f"{look_seconds(there, labels):.2f} s", ("solver", "passes", "seconds", "seconds a pass"), rows))
+                    f"{pass_seconds(there, labels):.2f} s", ("solver", "passes", "seconds", "seconds a pass"), rows))
 
 
 if __name__ == "__main__":

@@ -1,16 +1,16 @@
-"""Rows on a device: looks and fits beside those of rows in memory, and beside the device's own limits.
+"""Rows on a device: evaluations and fits beside those of rows in memory, and beside the device's own limits.
 
-    python asv_benches/compare_device.py [--part limits|looks|fits|batches|large] [--data FOLDER]
+    python asv_benches/compare_device.py [--part limits|evaluations|fits|batches|large] [--data FOLDER]
                                          [--sets covtype,mnist] [--device cuda] [--threads 2] [--rows N]
 
 Needs torch, and takes its first CUDA device, else Apple's, else the processor, and says which. ``limits`` measures
 what the device can do at best: bytes read in a second, multiplications of float32 and float64 matrices, and how long
-an empty answer takes. ``looks`` and ``fits`` take covtype, mnist and tinyimagenet from FOLDER, which holds `load.py`;
-beside them cuML's LinearSVC and LogisticRegression where it is installed. ``batches`` says what
+an empty answer takes. ``evaluations`` and ``fits`` take covtype, mnist and tinyimagenet from FOLDER, which holds
+`load.py`; beside them cuML's LinearSVC and LogisticRegression where it is installed. ``batches`` says what
 larger batches of multinomial passes cost. ``large``, only when asked for, makes N x 512 float32 rows on the device
 (10,000,000; 100,000 on a processor) and trains on them to a certified 1e-4.
 
-A look is said as a part of the limits: of the time in which the device would read X as often as the look does, at its
+An evaluation is said as a part of the limits: of the time in which the device would read X as often as it does, at its
 full rate, and make the products of the curvature rows at its full rate, one after the other.
 """
 
@@ -93,7 +93,7 @@ def limits(device, options):
                 [[rate / 1e9, single / 1e12, double / 1e12, empty * 1e6]])
 
 
-# ---------------------------------------------------------------- looks
+# ---------------------------------------------------------------- evaluations
 
 def read_set(folder, name):
     """Training rows and labels: float32, columns of covtype standardised, rows of the others of length 1."""
@@ -119,35 +119,37 @@ def sets_of(options):
         yield name, *read_set(options.data, name)
 
 
-def looks_of(X, code, device, threads):
-    """Best seconds of a look with curvature, one without, and a line; the share of the rows that had curvature."""
-    rows = open_rows(X).row_pass(code, intercept=True, n_threads=threads)
+def evaluation_seconds(X, signed_weight, device, threads):
+    """Best seconds of an evaluation with curvature, one without, and a line; the share of rows with curvature."""
+    rows = open_rows(X).row_pass(signed_weight, intercept=True, n_threads=threads)
     w = np.linspace(-0.1, 0.1, rows.n_columns)
     asked = {"direction": w, "step": 1.0, "line_width": 0.1, "width": 0.1, "curvature_floor": 1e-5}
     rows.start()
     rows.set_active(None)
-    share = rows.look(**asked)[0][6] / rows.n_rows
-    kinds = [lambda: rows.look(**asked), lambda: rows.look(**asked, with_hessian=False), lambda: rows.along(0.5, 0.1)]
+    share = rows.evaluate(**asked)[0][6] / rows.n_rows
+    kinds = [lambda: rows.evaluate(**asked), lambda: rows.evaluate(**asked, with_hessian=False),
+             lambda: rows.line(0.5, 0.1)]
     with single_threaded_blas():
         return [best_of(waited(device, kind), REPEATS)[0] for kind in kinds], share
 
 
 def least_seconds(shape, share, limits_there):
-    """Of a look with curvature and of one without: X read twice, and the block's products."""
+    """Of an evaluation with curvature and of one without: X read twice, and the block's products."""
     (n, m), (rate, single, _, _) = shape, limits_there
     reading = 2 * 4 * n * m / rate
     return reading + 2 * share * n * m * m / single, reading
 
 
-def looks(device, options):
+def evaluations(device, options):
     there, rows = measured_limits(device), []
     for name, X, y in sets_of(options):
-        code = np.where(y == np.bincount(y).argmax(), 1.0, -1.0)
-        (full, plain, line), share = looks_of(torch.asarray(X).to(device), code, device, options.threads)
-        memory, _ = looks_of(X, code, "cpu", options.threads)
+        signed_weight = np.where(y == np.bincount(y).argmax(), 1.0, -1.0)
+        (full, plain, line), share = evaluation_seconds(torch.asarray(X).to(device), signed_weight, device,
+                                                        options.threads)
+        memory, _ = evaluation_seconds(X, signed_weight, "cpu", options.threads)
         least = least_seconds(X.shape, share, there)
         rows.append([name, full, least[0] / full, plain, least[1] / plain, line, *memory])
-    yield table(f"A look on {named(device)} and in memory on {options.threads} threads",
+    yield table(f"An evaluation on {named(device)} and in memory on {options.threads} threads",
                 ["set", "curvature, s", "of limits", "without, s", "of limits", "line, s", "memory: curvature, s",
                  "without, s", "line, s"], rows)
 
@@ -229,7 +231,7 @@ def batches(device, options):
                 rows.append([name, seed, where, f"{100 * model.score(B, b):.2f}",
                              f"{-np.log(np.maximum(shares, 1e-12)).mean():.4f}", model.n_iter_, seconds])
     yield table("SLND, multinomial, on a fifth of the rows held out", ["set", "seed", "rows", "accuracy, %", "log-loss",
-                                                                     "passes", "s"], rows)
+                                                                       "passes", "s"], rows)
 
 
 # ---------------------------------------------------------------- rows made on the device
@@ -251,9 +253,9 @@ def large(device, options):
     n = options.rows or (LARGE_ON_CPU if device == "cpu" else LARGE)
     there = measured_limits(device)
     X, y = made_there(n, device)
-    (full, plain, line), share = looks_of(X, np.where(y == 1, 1.0, -1.0), device, 1)
+    (full, plain, line), share = evaluation_seconds(X, np.where(y == 1, 1.0, -1.0), device, 1)
     least = least_seconds(X.shape, share, there)
-    yield table(f"{n:,} x {COLUMNS} float32 on {named(device)}: a look, {share:.0%} of the rows curved",
+    yield table(f"{n:,} x {COLUMNS} float32 on {named(device)}: an evaluation, {share:.0%} of the rows curved",
                 ["curvature, s", "of limits", "without, s", "of limits", "line, s"],
                 [[full, least[0] / full, plain, least[1] / plain, line]])
     rows = []
@@ -263,7 +265,7 @@ def large(device, options):
     yield table("Whole fits", ["fit", "s", "passes", "gap"], rows)
 
 
-PARTS = {"limits": limits, "looks": looks, "fits": fits, "batches": batches, "large": large}
+PARTS = {"limits": limits, "evaluations": evaluations, "fits": fits, "batches": batches, "large": large}
 
 
 def main(arguments=None):
@@ -283,7 +285,7 @@ def main(arguments=None):
     torch.set_num_threads(options.threads)
     print(heading(options.threads))
     print(f"device: {named(device)}; torch {torch.__version__}\n")
-    for part in options.part or ["limits", "looks", "fits"]:
+    for part in options.part or ["limits", "evaluations", "fits"]:
         for text in PARTS[part](device, options):
             print(text, flush=True)
 

@@ -1,13 +1,13 @@
-"""Rows in files: looks beside those in memory, sizes of a chunk, and a file trained on with little memory.
+"""Rows in files: evaluations beside those in memory, sizes of a chunk, and a file trained on with little memory.
 
-    python asv_benches/compare_files.py [--part looks|chunks|fits|near|large] [--rows N] [--folder FOLDER]
+    python asv_benches/compare_files.py [--part evaluations|chunks|fits|near|large] [--rows N] [--folder FOLDER]
                                         [--data FOLDER] [--seeds N]
 
-``near`` counts passes over class 2 of covtype, which --data FOLDER holds, with and without steps of the rows near the
-hinge, every second seed in another order of the rows.
-``looks``, ``chunks`` and ``fits`` read a file of 432 MB that is in the page cache. ``large``, only when asked for,
-makes 20,000,000 x 54 float32 rows (4.3 GB; ``--rows`` makes it another number) in a temporary folder, under FOLDER if
-given, trains on them to a certified 1e-4, and lets scikit-learn's SGDClassifier.partial_fit go over the same file to
+``working_set`` counts passes over class 2 of covtype, which --data FOLDER holds, with and without steps of the rows
+near the hinge, every second seed in another order of the rows.
+``evaluations``, ``chunks`` and ``fits`` read a file of 432 MB that is in the page cache. ``large``, only when asked
+for, makes 20,000,000 x 54 float32 rows (4.3 GB; ``--rows`` makes it another number) in a temporary folder, under FOLDER
+if given, trains on them to a certified 1e-4, and lets scikit-learn's SGDClassifier.partial_fit go over the same file to
 the same objective, each in a process of its own.
 """
 
@@ -69,18 +69,18 @@ def questions(rows, n_columns):
         rows.set_active(None)
         return rows
 
-    return {"look with curvature": lambda: begun().look(w, **asked),
-            "look without": lambda: begun().look(w, **asked, with_hessian=False),
-            "evaluation": lambda: rows.evaluate(w)}
+    return {"evaluation with curvature": lambda: begun().evaluate(w, **asked),
+            "evaluation without": lambda: begun().evaluate(w, **asked, with_hessian=False),
+            "objective": lambda: rows.objective(w)}
 
 
 def ratios(folder, threads, kinds):
     """Seconds of every question in memory, over a memory map that is used as it is, and over the file by chunks, taken
     in turn: the best, and the median ratios of the last two to the first."""
-    X, code = np.load(folder / "X.npy"), codes_of(folder)
+    X, signed_weight = np.load(folder / "X.npy"), codes_of(folder)
     sources = [open_rows(X), open_rows(np.load(folder / "X.npy", mmap_mode="r")),
-             open_rows(open_files(folder / "X.npy", in_memory=False))]
-    places = [source.row_pass(code, intercept=True, n_threads=threads) for source in sources]
+               open_rows(open_files(folder / "X.npy", in_memory=False))]
+    places = [source.row_pass(signed_weight, intercept=True, n_threads=threads) for source in sources]
     asked = [questions(rows, COLUMNS + 1) for rows in places]
     with single_threaded_blas():
         for name in kinds:
@@ -90,9 +90,10 @@ def ratios(folder, threads, kinds):
             yield name, *found.min(axis=0), *np.median(found[:, 1:] / found[:, :1], axis=0)
 
 
-def looks(folder, _):
+def evaluations(folder, _):
     rows = [[name, threads, *figures] for threads in (1, 2)
-            for name, *figures in ratios(folder, threads, ("look with curvature", "look without", "evaluation"))]
+            for name, *figures in ratios(folder, threads, ("evaluation with curvature", "evaluation without",
+                                                           "objective"))]
     yield table(f"{ROWS:,} x {COLUMNS} float32, page cache warm",
                 ["question", "threads", "memory, s", "map, s", "file, s", "map / memory", "file / memory"], rows)
 
@@ -101,10 +102,10 @@ def chunks(folder, _):
     rows, usual = [], file_source.CHUNK
     for power in range(19, 27):
         file_source.CHUNK = 1 << power
-        _, memory, _, file, _, ratio = next(ratios(folder, 2, ("look with curvature",)))
+        _, memory, _, file, _, ratio = next(ratios(folder, 2, ("evaluation with curvature",)))
         rows.append([f"{2**power / 2**20:g}", memory, file, ratio])
     file_source.CHUNK = usual
-    yield table("Look with curvature on two threads by the size of a chunk",
+    yield table("Evaluation with curvature on two threads by the size of a chunk",
                 ["MB", "memory, s", "file, s", "median ratio"], rows)
 
 
@@ -126,7 +127,7 @@ def fits(folder, _):
     yield table(f"Whole fits of {ROWS:,} x {COLUMNS}", ["fit", "memory, s", "passes", "file, s", "passes"], rows)
 
 
-def near(folder, options):
+def working_set(folder, options):
     data, rows = load("covtype", folder=options.data), []
     X, path = scale(data.X.astype(np.float32)), folder / "covtype.npy"
     y = data.y == np.unique(data.y)[1]
@@ -144,7 +145,7 @@ def near(folder, options):
             passes.append(found)
         rows += [[l2, name, *of(passes, axis=0)] for name, of in (("median", np.median), ("worst", np.max))]
     yield table("Covtype, class 2, passes to a certified 1e-4",
-                ["l2", "", "memory, none", "memory, near rows", "file, none", "file, near rows"], rows)
+                ["l2", "", "memory, none", "memory, working set", "file, none", "file, working set"], rows)
 
 
 # ---------------------------------------------------------------- a large file, in processes of their own
@@ -205,7 +206,7 @@ def large(options):
              theirs["epochs"], theirs["resident"] / 1e9]])
 
 
-PARTS = {"looks": looks, "chunks": chunks, "fits": fits, "near": near, "large": large}
+PARTS = {"evaluations": evaluations, "chunks": chunks, "fits": fits, "working_set": working_set, "large": large}
 
 
 def main(arguments=None):
@@ -222,9 +223,9 @@ def main(arguments=None):
         print(json.dumps({"train": train, "descend": descend}[options.child](Path(options.folder), options.goal)))
         return
     print(heading(2))
-    parts = options.part or ["looks", "chunks", "fits"]
+    parts = options.part or ["evaluations", "chunks", "fits"]
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
-        if {"looks", "chunks", "fits"} & set(parts):
+        if {"evaluations", "chunks", "fits"} & set(parts):
             make(Path(name), ROWS)
         for part in parts:
             for text in PARTS[part](options) if part == "large" else PARTS[part](Path(name), options):

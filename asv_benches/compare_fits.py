@@ -32,7 +32,7 @@ from cmargin import (
     SmSVMClassifierCV,
     baselines,
 )
-from cmargin._runtime.turns import TURNS, cores, places
+from cmargin._runtime.fit_slots import FIT_SLOTS, cores, places
 from cmargin.datasets import load
 from cmargin.solvers import cost
 from measure.limits import best_of
@@ -63,7 +63,7 @@ def many_classes():
 
 
 def small(_):
-    """Milliseconds, looks and the certified gap of whole fits."""
+    """Milliseconds, evaluations and the certified gap of whole fits."""
     cancer, digits, wide, tall = small_sets()
     kinds = [("breast cancer", cancer, {}), ("breast cancer", cancer, {"l1": 1e-2}),
              ("breast cancer", cancer, {"loss": "squared_hinge", "l1": 1e-3}),
@@ -74,7 +74,7 @@ def small(_):
         model = SmSVMClassifier(random_state=0, **parameters).fit(*data)
         best, median = best_of(lambda model=model, data=data: model.fit(*data))
         rows.append([name, str(parameters), 1e3 * best, 1e3 * median, model.n_iter_, model.duality_gap_.max()])
-    yield table("Whole fits", ["data", "parameters", "best ms", "median ms", "looks", "gap"], rows)
+    yield table("Whole fits", ["data", "parameters", "best ms", "median ms", "evaluations", "gap"], rows)
 
 
 def classes(_):
@@ -152,14 +152,14 @@ def one_by_one(work):
     return clocks() - start, found
 
 
-def at_once(work, with_turns=True):
+def at_once(work, with_slots=True):
     """The same in AT_ONCE threads."""
-    start, TURNS.n_places = clocks(), places if with_turns else lambda: AT_ONCE
+    start, FIT_SLOTS.n_places = clocks(), places if with_slots else lambda: AT_ONCE
     try:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             found = list(pool.map(lambda _: work(), range(FITS)))
     finally:
-        TURNS.n_places = places
+        FIT_SLOTS.n_places = places
     return clocks() - start, found
 
 
@@ -171,7 +171,7 @@ def hashed(content):
 def concurrent(options):
     """Wall time of sixteen fits in eight threads over the cores' share of sixteen one by one, median of REPEATS.
 
-    Beside it the same where fits do not take turns (`cmargin/_runtime/turns.py`); of hashing, which holds no lock,
+    Beside it the same where fits do not take turns (`cmargin/_runtime/fit_slots.py`); of hashing, which holds no lock,
     measured next to each: what the machine gives; and processor time, which other programs disturb less.
     """
     columns = ["data", "one by one, ms", "at once, ms", "over the fair share", "without turns", "hashing",
@@ -192,7 +192,7 @@ def concurrent_row(fit):
     for _ in range(REPEATS):
         one, alone = one_by_one(fit)
         many, together = at_once(fit)
-        without, _ = at_once(fit, with_turns=False)
+        without, _ = at_once(fit, with_slots=False)
         same &= all(model.coef_.tobytes() == alone[0].coef_.tobytes() for model in together)
         machine = at_once(hashing)[0][0] / one_by_one(hashing)[0][0]
         share = cores() / one[0]
@@ -214,13 +214,13 @@ def subset(options):
         for l2 in (1e-3, 1e-5, 1e-7):
             found = []
             for seed, order in enumerate(orders, options.first):
-                model, told = SmSVMClassifier(l2=l2, random_state=500 + seed, max_passes=60), []
+                model, received = SmSVMClassifier(l2=l2, random_state=500 + seed, max_passes=60), []
                 here, labels = X[order], code[order]
                 for smallest in (cost.WORKING_SET_FROM_ROWS, np.inf):
                     with patch.object(cost, "WORKING_SET_FROM_ROWS", smallest):
                         start = perf_counter()
-                        told += [model.fit(here, labels).n_passes_, perf_counter() - start]
-                found.append(told)
+                        received += [model.fit(here, labels).n_passes_, perf_counter() - start]
+                found.append(received)
             median, worst = np.median(found, axis=0), np.max(found, axis=0)
             rows.append([number, l2, median[0], worst[0], median[1], median[2], worst[2], median[3]])
     yield table("Covtype, to a certified 1e-4; and without steps of the rows near the hinge",

@@ -82,9 +82,9 @@ def main_of_rank(task):
         model.fit(X, y, **({"comm": counting} if comm else {}))
         seconds = perf_counter() - begun
         if rank == 0:
-            told = {"seconds": seconds, "gap": float(model.duality_gap_.max()), "passes": model.n_passes_}
-            told |= {"messages": counting.messages, "bytes": counting.bytes} if comm else {}
-            print(json.dumps(told), flush=True)
+            received = {"seconds": seconds, "gap": float(model.duality_gap_.max()), "passes": model.n_passes_}
+            received |= {"messages": counting.messages, "bytes": counting.bytes} if comm else {}
+            print(json.dumps(received), flush=True)
 
 
 def started(task, before=()):
@@ -116,15 +116,15 @@ def main():
     print(heading(2))
     rows = []
     for l2 in L2:
-        told = {name: [ask(process, l2)] for name, process in both.items()}            # the first fit warms up
+        received = {name: [ask(process, l2)] for name, process in both.items()}        # the first fit warms up
         for name in (*both, *reversed(both)) * (args.fits // 2):
-            told[name].append(ask(both[name], l2))
-        seconds = {name: np.array([one["seconds"] for one in found[1:]]) for name, found in told.items()}
-        last = told["2 ranks"][-1]
+            received[name].append(ask(both[name], l2))
+        seconds = {name: np.array([one["seconds"] for one in found[1:]]) for name, found in received.items()}
+        last = received["2 ranks"][-1]
         rows.append([f"{l2:g}", *(f"{seconds[name].min():.3f} / {np.median(seconds[name]):.3f}" for name in both),
                      f"{seconds['2 ranks'].min() / seconds['2 threads'].min():.2f}",
                      f"{np.median(seconds['2 ranks']) / np.median(seconds['2 threads']):.2f}",
-                     *(f"{told[name][-1]['passes']:.2f}" for name in both), f"{last['gap']:.1e}",
+                     *(f"{received[name][-1]['passes']:.2f}" for name in both), f"{last['gap']:.1e}",
                      sum(last["messages"].values()), f"{sum(last['bytes'].values()) / 1024:.0f}"])
     print(table("Seconds of a fit: one process of two threads, two ranks of one thread",
                 ("l2", "2 threads: least / median", "2 ranks", "ratio of least", "of medians", "passes",

@@ -64,16 +64,16 @@ def scikit_learn(X, y, n_classes, C, solver, enough, limit, threads):
     source, l2 = open_rows(X).softmax_pass(y, None, n_classes, True, threads), 1 / (C * len(y))
     clock, seen = Clock(), {"n": 0}
 
-    def look(coef):
+    def visit(coef):
         seen["n"] += 1
-        if seen["n"] % 5 == 0:                 # a look costs as much as an iteration, and is not counted
+        if seen["n"] % 5 == 0:                 # an evaluation costs as much as an iteration, and is not counted
             value = clock.still(lambda: objective(source, np.reshape(coef, (n_classes, -1), order="F"), l2))
             seen["ok"] = value <= enough
             if seen["ok"] or clock.seconds()[1] > limit:
                 raise Enough
 
     original = logistic.optimize.minimize
-    logistic.optimize.minimize = lambda *a, **k: original(*a, **{**k, "callback": look})
+    logistic.optimize.minimize = lambda *a, **k: original(*a, **{**k, "callback": visit})
     try:
         with warnings.catch_warnings(), threadpool_limits(threads):
             warnings.simplefilter("ignore")

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.preprocessing import normalize, scale
 
 from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
-from cmargin._runtime.turns import cores
+from cmargin._runtime.fit_slots import cores
 from cmargin.datasets import load
 from measure.report import table
 
@@ -69,11 +69,11 @@ def busy_programs(n):
 def median_seconds(model, X, y, repeat):
     """By number of threads; and whether the weights were the same to the bit. The fits take turns."""
     seconds, coefs = {n: [] for n in THREADS}, []
-    for turn in range(repeat + 1):                     # the first is not counted
+    for number in range(repeat + 1):                   # the first is not counted
         for n in THREADS:
             start = perf_counter()
             model.set_params(n_jobs=n).fit(X, y)
-            if turn:
+            if number:
                 seconds[n].append(perf_counter() - start)
             coefs.append(model.coef_)
     return [float(np.median(seconds[n])) for n in THREADS], all(np.array_equal(coefs[0], coef) for coef in coefs)

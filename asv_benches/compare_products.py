@@ -1,4 +1,4 @@
-"""Smooth losses whose steps begin by products with the rows, beside steps by a factor and the best of scikit-learn.
+"""Smooth losses whose steps begin by conjugate gradients, beside steps by a factor and the best of scikit-learn.
 
     python asv_benches/compare_products.py [--loss logistic squared_hinge] [--seeds 3000 3080] [--repeat 3] [--limit 1]
 
@@ -22,7 +22,7 @@ from cmargin import SmSVMClassifier
 from cmargin.data.loss import Loss
 from cmargin.data.open import open_rows
 from cmargin.solvers.penalty import ElasticNet
-from cmargin.solvers.prices import worth_products, worth_reducing
+from cmargin.solvers.prices import products_limit, reducing_pays_off
 from cmargin.solvers.problem import Problem, Settings
 
 NEAR = 1e-3
@@ -112,9 +112,9 @@ def best_other(X, y, C, loss, best, options):
 def compared(name, X, y, C, loss, options):
     """(auto over factor, auto over the best other), or None where no products are tried."""
     stats, problem = open_rows(X).describe(), Problem(ElasticNet(1 / (C * len(y))), None, Loss(loss))
-    if not worth_products(stats, problem, Settings(max_passes=1000.0)):
+    if not products_limit(stats, problem, Settings(max_passes=1000.0)):
         return None
-    factor = "woodbury" if worth_reducing(stats) else "cholesky"
+    factor = "woodbury" if reducing_pays_off(stats) else "cholesky"
     took = {}
     for _ in range(options.repeat):
         for way in ("auto", factor):

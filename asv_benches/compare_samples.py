@@ -1,4 +1,4 @@
-"""Steps by products that the curvature of a sample preconditions, beside steps by the block of all rows.
+"""Steps by conjugate gradients that the curvature of a sample preconditions, beside steps by the block of all rows.
 
     python asv_benches/compare_samples.py [--seeds 84000 84020] [--repeat 2] [--numbers 2e7]
 

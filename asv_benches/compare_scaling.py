@@ -32,7 +32,7 @@ from measure import scaling
 from measure.report import heading, table
 from measure.scaling import Fit, Machine
 
-CURVED = 6                     # its place among the sums of a look
+CURVED = 6                     # its place among the sums of an evaluation
 # by which the constants are found: rows and columns, 40 to 60 MB each, as rows of a fit do not stay in caches
 SHAPES = ((640_000, 15), (400_000, 31), (240_000, 63), (100_000, 127), (40_000, 255))
 WIDE = 10.0                                      # a width of the hinge at which every row has curvature
@@ -58,8 +58,8 @@ def least(work, repeats=12):
 
 
 def row_constants(barrier, scale):
-    """Those of `Machine` that rows have, by looks of all ranks at once at several widths; and how well they fit."""
-    terms, along = [], []
+    """Those of `Machine` that rows have, by evaluations of all ranks at several widths; and how well they fit."""
+    terms, line = [], []
     for n, m in SHAPES:
         X, y = noisy_plane(n // scale, m, np.float32)
         direction = np.full(m + 1, 1e-6)
@@ -68,13 +68,13 @@ def row_constants(barrier, scale):
             rows.set_loss(Loss(loss))
             rows.start()
             barrier()
-            spent = least(lambda rows=rows, d=direction, c=curved: rows.look(d, 1.0, WIDE, WIDE, 0.0, c)) / len(y)
+            spent = least(lambda rows=rows, d=direction, c=curved: rows.evaluate(d, 1.0, WIDE, WIDE, 0.0, c)) / len(y)
             # divided by the seconds, so that errors are shares of them
             terms.append(np.array([1, m + 1, curved * scaling.triangle(m + 1), loss == "logistic"]) / spent)
-        along.append(least(lambda rows=rows: rows.along(0.5, WIDE)) / len(y))
+        line.append(least(lambda rows=rows: rows.line(0.5, WIDE)) / len(y))
     terms = np.array(terms)
     found = nnls(terms, np.ones(len(terms)))[0]
-    return {**dict(zip(("row", "column", "square", "logistic"), found, strict=True)), "along": float(np.median(along)),
+    return {**dict(zip(("row", "column", "square", "logistic"), found, strict=True)), "line": float(np.median(line)),
             "off": [float(np.min(terms @ found)), float(np.max(terms @ found))]}
 
 
@@ -105,7 +105,8 @@ class Counted:
     """What rank 0 asks during a fit: kinds, rows, curvature, seconds."""
 
     def __init__(self):
-        self.counts = dict.fromkeys(("curved", "reads", "along", "looks", "blocks", "lines", "products", "calls"), 0)
+        self.counts = dict.fromkeys(("curved", "reads", "line", "evaluations", "blocks", "lines", "products", "calls"),
+                                    0)
         self.seconds = 0.0
         self.real, self.call = mpi.RankSource.ask, mpi.RankSource.call
 
@@ -114,10 +115,10 @@ class Counted:
 
         def ask(source, kind, key, asked, n_columns):
             begun = perf_counter()
-            told = counted.real(source, kind, key, asked, n_columns)
+            received = counted.real(source, kind, key, asked, n_columns)
             counted.seconds += perf_counter() - begun
-            counted.note(kind, source.shares.get(key, 1.0), asked.get("with_hessian"), told, source.n_rows)
-            return told
+            counted.note(kind, source.shares.get(key, 1.0), asked.get("with_hessian"), received, source.n_rows)
+            return received
 
         real_learn = self.learn = sharded.ShardedPass.learn
 
@@ -135,17 +136,17 @@ class Counted:
     def __exit__(self, *error):
         mpi.RankSource.ask, mpi.RankSource.call, sharded.ShardedPass.learn = self.real, self.call, self.learn
 
-    def note(self, kind, share, block, told, n_rows):
+    def note(self, kind, share, block, received, n_rows):
         found = self.counts
-        if kind == "along":
-            found["along"] += share
+        if kind == "line":
+            found["line"] += share
             found["lines"] += 1
             return
         found["reads"] += share
-        found["looks" if kind == "look" else "products"] += 1
+        found["evaluations" if kind == "evaluate" else "products"] += 1
         if block in (True, SINGLE_BLOCK):
             found["blocks"] += 1
-            found["curved"] += told[CURVED] / n_rows
+            found["curved"] += received[CURVED] / n_rows
 
 
 def main_of_rank(task):
@@ -153,9 +154,9 @@ def main_of_rank(task):
     comm, scale = MPI.COMM_WORLD, task["scale"]
     rank, size = comm.Get_rank(), comm.Get_size()
     warnings.simplefilter("ignore", ConvergenceWarning)
-    told = {"rows": row_constants(comm.Barrier, scale), "ping": ping(comm), "fits": {}}
+    received = {"rows": row_constants(comm.Barrier, scale), "ping": ping(comm), "fits": {}}
     comm.Barrier()
-    told["softmax"] = softmax_constant(scale)
+    received["softmax"] = softmax_constant(scale)
     X, y = noisy_plane(N_ROWS // scale, N_FEATURES, np.float32)
     mine = np.array_split(np.arange(len(y)), size)[rank]
     X, y = np.ascontiguousarray(X[mine]), y[mine]
@@ -169,21 +170,21 @@ def main_of_rank(task):
                 kind(n_jobs=1, **settings).fit(X, y, comm=comm)
             runs.append((perf_counter() - begun, found.seconds))
         seconds, asked = np.min(runs, axis=0)
-        told["fits"][name] = {"seconds": seconds, "asked": asked, "counts": found.counts}
+        received["fits"][name] = {"seconds": seconds, "asked": asked, "counts": found.counts}
     few = SmSVMClassifier(n_jobs=1)
     with Counted() as found:
         few.fit(X[:20], y[:20], comm=comm)                         # next to no rows: what a question costs besides
-    questions = sum(found.counts[name] for name in ("looks", "lines", "products"))
+    questions = sum(found.counts[name] for name in ("evaluations", "lines", "products"))
     text = pickle.dumps(np.arange(765))                              # counts below the pivots, the longest answers
-    told["answer"] = least(lambda: [pickle.loads(text) for _ in range(1000)]) / 1000
-    told["question"] = found.seconds / max(1, questions)
+    received["answer"] = least(lambda: [pickle.loads(text) for _ in range(1000)]) / 1000
+    received["question"] = found.seconds / max(1, questions)
     X, y = gaussian_classes(SLND_SHAPE[0] // scale, *SLND_SHAPE[1:])
     mine = np.array_split(np.arange(len(y)), size)[rank]
     model = SLNDClassifier(step_size=1.0, rank=1, max_passes=12, random_state=3, n_jobs=1)
     model.fit(X[mine], y[mine], comm=comm)
-    told["slnd"] = float(np.diff(model.history_["seconds"])[1:].min())
+    received["slnd"] = float(np.diff(model.history_["seconds"])[1:].min())
     if rank == 0:
-        print(json.dumps(told), flush=True)
+        print(json.dumps(received), flush=True)
 
 
 # ---------------------------------------------------------------- here
@@ -228,19 +229,19 @@ def measured(size, scale):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def machine_of(told, size):
+def machine_of(received, size):
     """The `Machine` that ranks measured; messages by the pings of the smallest and the largest."""
     hops = 2 * max(1.0, float(scaling.depth(size)))
-    small, large = told["ping"][str(PINGS[0])], told["ping"][str(PINGS[-1])]
-    rows = told["rows"]
-    return Machine(rows["row"], rows["column"], rows["square"], rows["along"], told["softmax"], told["question"],
-                   told["answer"], small / hops, (large - small) / hops / PINGS[-1])
+    small, large = received["ping"][str(PINGS[0])], received["ping"][str(PINGS[-1])]
+    rows = received["rows"]
+    return Machine(rows["row"], rows["column"], rows["square"], rows["line"], received["softmax"], received["question"],
+                   received["answer"], small / hops, (large - small) / hops / PINGS[-1])
 
 
-def beside_the_model(told, n_rows):
-    """Rows of the table of predicted and measured seconds; told: by the number of ranks."""
+def beside_the_model(received, n_rows):
+    """Rows of the table of predicted and measured seconds; received: by the number of ranks."""
     rows = []
-    for size, found in told.items():
+    for size, found in received.items():
         machine = machine_of(found, size)
         for name, fit in found["fits"].items():
             own = replace(machine, row=machine.row + found["rows"]["logistic"] * ("logistic" in name))
@@ -285,7 +286,7 @@ def table_on_paper(found):
             rows.append([name, size, *(f"{value:.3g}" for value in (at.rows, at.alone, at.latency, at.bytes, at.total)),
                          f"{terms[0].total / at.total:.0f}", scaling.speed_up_ends(terms, RANKS) or "beyond 512"])
     return table(f"On paper: seconds of {ROWS:g} rows", ("what", "ranks", "rows", "rank 0 alone", "latency", "bytes",
-                                                       "all", "times quicker", "ends at"), rows)
+                                                         "all", "times quicker", "ends at"), rows)
 
 
 def draw(found, path):
@@ -314,15 +315,16 @@ def draw(found, path):
     plt.close(figure)
 
 
-def print_what_was_measured(told, machines, n_rows):
+def print_what_was_measured(received, machines, n_rows):
     rows = [[size, *(f"{value:.2e}" for value in vars(machine).values()),
-             "{:.2f} to {:.2f}".format(*told[size]["rows"]["off"])] for size, machine in machines.items()]
-    print(table("Constants, seconds, all ranks at work, and what the model has of the looks they are from",
-                ("ranks", *vars(next(iter(machines.values()))), "of a look"), rows))
-    rows = [[size, *(1e6 * seconds for seconds in found["ping"].values())] for size, found in told.items()]
+             "{:.2f} to {:.2f}".format(*received[size]["rows"]["off"])] for size, machine in machines.items()]
+    print(table("Constants, seconds, all ranks at work, and what the model has of the evaluations they are from",
+                ("ranks", *vars(next(iter(machines.values()))), "of an evaluation"), rows))
+    rows = [[size, *(1e6 * seconds for seconds in found["ping"].values())] for size, found in received.items()]
     print(table("A Bcast and a Reduce, microseconds", ("ranks", *(f"{n} bytes" for n in PINGS)), rows))
     columns = ("fit", "ranks", "rows", "rank 0 alone", "messages", "all", "measured", "ratio", "seconds of the fit")
-    print(table("Questions of a fit: the model's seconds and those measured", columns, beside_the_model(told, n_rows)))
+    print(table("Questions of a fit: the model's seconds and those measured", columns,
+                beside_the_model(received, n_rows)))
 
 
 def main():
@@ -340,12 +342,12 @@ def main():
     scale = QUICK if args.quick else 1
     warnings.simplefilter("ignore", ConvergenceWarning)
     print(heading(1))
-    told = {size: measured(size, scale) for size in map(int, args.ranks.split(","))}
-    machines = {size: machine_of(found, size) for size, found in told.items()}
-    print_what_was_measured(told, machines, N_ROWS // scale)
+    received = {size: measured(size, scale) for size in map(int, args.ranks.split(","))}
+    machines = {size: machine_of(found, size) for size, found in received.items()}
+    print_what_was_measured(received, machines, N_ROWS // scale)
     rows, counts = counts_by_rows([n // scale for n in SIZES])
     print(table("What a fit asks for, by its rows", ("fit", "rows", *next(iter(counts.values()))), rows))
-    network = scaling.in_network(machines[max(size for size in told if size <= 2)], args.latency, args.rate)
+    network = scaling.in_network(machines[max(size for size in received if size <= 2)], args.latency, args.rate)
     found = on_paper(network, counts)
     print(f"Messages on paper: {args.latency:g} s and {args.rate:g} bytes/s, assumed.\n")
     print(table_on_paper(found))

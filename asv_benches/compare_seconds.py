@@ -53,10 +53,10 @@ def lbfgs(task, C):
     n_classes, original = int(task.y.max()) + 1, logistic.optimize.minimize
 
     def fit(after_pass):
-        def look(coef):
+        def visit(coef):
             after_pass(Linear(coef, n_classes, task.X.shape[1]))
 
-        logistic.optimize.minimize = lambda *a, **k: original(*a, **{**k, "callback": look})
+        logistic.optimize.minimize = lambda *a, **k: original(*a, **{**k, "callback": visit})
         try:
             LogisticRegression(C=C, max_iter=ITERATIONS).fit(task.X, task.y)
         finally:

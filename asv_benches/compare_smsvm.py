@@ -1,4 +1,4 @@
-"""SmSVM and margin pursuit: passes to a certificate, a look beside the machine's limits, memory, growth, l1, L-BFGS-B.
+"""SmSVM and margin pursuit: passes to a certificate, evaluations beside the machine's limits, memory, l1, L-BFGS-B.
 
     python asv_benches/compare_smsvm.py --data FOLDER [--quick]
                                         [--part passes limits memory size l1 sparse dense pursuit]
@@ -99,15 +99,16 @@ def limits(plan, threads):
         bench.threads = threads
         bench.start(*noisy_plane(n, m, dtype))
         for words, curved in CURVED.items():
-            look = bench.against_the_limits(curved)
-            limit = max(look.memory, look.dsyrk)
-            milliseconds = (f"{1e3 * seconds:.2f}" for seconds in (look.seconds, look.dearest, look.memory, look.dsyrk))
-            rows.append([f"{n} x {m} {np.dtype(dtype)}", words, look.curved, *milliseconds,
-                         "dsyrk" if look.dsyrk > look.memory else "memory", look.seconds / limit,
-                         look.share_of_the_limit, limit / look.dearest])
-    return table(f"A look at all rows on {threads} threads, beside reading X and dsyrk of the curved rows",
-                 ("rows", "curved", "share", "look, ms", "dearest, ms", "memory, ms", "dsyrk, ms", "binding",
-                  "look / limit", "limit / look", "limit / dearest"), rows)
+            evaluation = bench.against_the_limits(curved)
+            limit = max(evaluation.memory, evaluation.dsyrk)
+            milliseconds = (f"{1e3 * seconds:.2f}" for seconds in (evaluation.seconds, evaluation.dearest,
+                                                                   evaluation.memory, evaluation.dsyrk))
+            rows.append([f"{n} x {m} {np.dtype(dtype)}", words, evaluation.curved, *milliseconds,
+                         "dsyrk" if evaluation.dsyrk > evaluation.memory else "memory", evaluation.seconds / limit,
+                         evaluation.share_of_the_limit, limit / evaluation.dearest])
+    return table(f"An evaluation over all rows on {threads} threads, beside reading X and dsyrk of the curved rows",
+                 ("rows", "curved", "share", "evaluation, ms", "dearest, ms", "memory, ms", "dsyrk, ms", "binding",
+                  "evaluation / limit", "limit / evaluation", "limit / dearest"), rows)
 
 
 # ------------------------------------------------------------ memory

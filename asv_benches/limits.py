@@ -13,7 +13,7 @@ SIZES = {"float32": 4, "float64": 8}
 SHAPES = {"tall": (581_012, 54, 8), "square": (100_000, 512, 4), "small": (5_000, 50, 8)}
 
 
-def look(curved):
+def evaluation(curved):
     def work(shape):
         n, m, size = SHAPES[shape]
         return 2, n * m * size, 0, n * m * (m + 1) if curved else 0
@@ -31,8 +31,8 @@ def two_products(numbers, dtype):
 
 
 WORK = {
-    "smsvm.Pass.time_look": look(True),
-    "smsvm.Pass.time_look_without_curvature": look(False),
+    "smsvm.Pass.time_look": evaluation(True),
+    "smsvm.Pass.time_look_without_curvature": evaluation(False),
     "smsvm.Pass.time_along": lambda shape: (2, 16 * SHAPES[shape][0], 0, 0),        # margins and their change
     "slnd.KernelPass.time_whiten": lambda rank, dtype, threads: (int(threads), 20000 * 400 * SIZES[dtype],
                                                                  2 * 20000 * 400 * int(rank), 0),

@@ -10,8 +10,8 @@ from cmargin._api_table cimport cmargin_table
 from cmargin._core.losses._losses cimport HINGE, N_LOSSES, has_dual, in_newton_steps, point_loss
 from cmargin._core.losses._losses cimport dual_gain as gain_of_dual, facts_of as facts_of_loss
 from cmargin._core.losses._point cimport loss_facts as core_facts, loss_of, loss_t, point
-from cmargin._core.newton._asking cimport ALONG, EVALUATE, LOOK, PRODUCT, request as driver_request
-from cmargin._core.newton._line cimport line_search, search_begin, search_told
+from cmargin._core.newton._asking cimport LINE, OBJECTIVE, EVALUATE, HESSP, request as driver_request
+from cmargin._core.newton._line cimport line_search, search_begin, search_tell
 from cmargin._core.newton._c_memory cimport (
     plain_line_new, plain_newton, plain_newton_block, plain_newton_free, plain_newton_new, plain_newton_question,
     plain_newton_result, plain_newton_stop, plain_result, plain_rows, plain_rows_free, plain_rows_new,
@@ -19,8 +19,8 @@ from cmargin._core.newton._c_memory cimport (
 )
 from cmargin._core.rows._row_blocks cimport HINGE as LOSS_SUM, N_SUMS
 from cmargin._core.rows._evaluate cimport (
-    COMMIT_AND_MOVE, NO_BLOCK, RESTART, SAME_LINE, look_request, pass_along, pass_begin_look, pass_evaluate,
-    pass_look_part, pass_product, pass_set_active, pass_start,
+    COMMIT_AND_MOVE, NO_BLOCK, RESTART, SAME_LINE, evaluation_request, pass_line, pass_begin_evaluation, pass_objective,
+    pass_evaluate_part, pass_hessp, pass_set_active, pass_start,
 )
 from cmargin._core.rows._pass_state cimport row_pass
 from cmargin._core.rows._rows cimport FLOAT32, FLOAT64, structure_is_sound
@@ -179,42 +179,39 @@ cdef int rows_answer(cmargin_rows *rows, const cmargin_request *request, double 
     if not is_sound(here, request):
         return CMARGIN_BAD_ARGUMENT
     if request.kind == CMARGIN_LOOK:
-        return answer_look(here, request, answer)
+        return answer_evaluation(here, request, answer)
     if request.kind == CMARGIN_ALONG:
-        pass_along(here, request.step, request.width)
+        pass_line(here, request.step, request.width)
         memcpy(answer, here.job.sums, 3 * sizeof(double))
         return CMARGIN_OK
     if request.kind == CMARGIN_PRODUCT:
-        share = pass_product(here, request.x, request.width, request.floor)
+        share = pass_hessp(here, request.x, request.width, request.floor)
         if share < 0:
             return CMARGIN_NO_MEMORY
         answer[0] = share * here.job.n_rows
     else:
-        if not pass_evaluate(here, request.x, True):
+        if not pass_objective(here, request.x, True):
             return CMARGIN_NO_MEMORY
         answer[0] = here.job.sums[LOSS_SUM]
     memcpy(answer + 1, here.job.gradient, request.n_columns * sizeof(double))
     return CMARGIN_OK
 
 
-cdef int answer_look(row_pass *rows, const cmargin_request *asked, double *answer) noexcept nogil:
-    cdef look_request look
+cdef int answer_evaluation(row_pass *rows, const cmargin_request *asked, double *answer) noexcept nogil:
+    cdef evaluation_request evaluation
     cdef Py_ssize_t p = asked.n_columns, order = order_of(asked)
     if asked.restart:
         pass_start(rows, asked.primal)
     if asked.new_active:
         pass_set_active(rows, asked.n_active if asked.n_active >= 0 else p,
                         asked.active if asked.n_active >= 0 else NULL)
-    look.move = SAME_LINE
-    if asked.direction != NULL:
-        look.move = COMMIT_AND_MOVE if rows.begun else RESTART
-    look.direction, look.step, look.with_hessian = asked.direction, asked.step, asked.with_block
-    look.line_width, look.width = asked.line_width, asked.width
-    look.floor = asked.floor
-    look.measure.norm = look.measure.leverage = NULL
-    if not pass_begin_look(rows, &look):
+    evaluation.move = SAME_LINE if asked.direction == NULL else COMMIT_AND_MOVE if rows.begun else RESTART
+    evaluation.direction, evaluation.step, evaluation.with_hessian = asked.direction, asked.step, asked.with_block
+    evaluation.line_width, evaluation.width, evaluation.floor = asked.line_width, asked.width, asked.floor
+    evaluation.measure.norm = evaluation.measure.leverage = NULL
+    if not pass_begin_evaluation(rows, &evaluation):
         return CMARGIN_NO_MEMORY
-    while pass_look_part(rows):
+    while pass_evaluate_part(rows):
         pass
     memcpy(answer, rows.job.sums, N_SUMS * sizeof(double))
     memcpy(answer + N_SUMS, rows.job.gradient, 3 * p * sizeof(double))
@@ -322,27 +319,27 @@ cdef int newton_ask(cmargin_newton *newton, cmargin_request *request) noexcept n
         return trouble(ask)
     memset(request, 0, sizeof(cmargin_request))
     request.size, request.n_columns, request.n_active = size, ask.n_columns, ask.n_active
-    if ask.kind == LOOK:
-        request.kind, request.restart, request.primal = CMARGIN_LOOK, ask.look.move == RESTART, ask.primal
+    # public names of kinds are older: CMARGIN_LOOK, CMARGIN_ALONG, CMARGIN_PRODUCT; CMARGIN_EVALUATE is the objective
+    if ask.kind == EVALUATE:
+        request.kind, request.restart, request.primal = CMARGIN_LOOK, ask.evaluation.move == RESTART, ask.primal
         request.new_active, request.active = ask.new_active, ask.active
-        request.direction, request.step = NULL, ask.look.step
-        if ask.look.move != SAME_LINE:
-            request.direction = ask.look.direction
-        request.with_block = ask.look.with_hessian != NO_BLOCK
-        request.line_width, request.floor = ask.look.line_width, ask.look.floor
-    elif ask.kind == ALONG:
+        request.direction = NULL if ask.evaluation.move == SAME_LINE else ask.evaluation.direction
+        request.step = ask.evaluation.step
+        request.with_block = ask.evaluation.with_hessian != NO_BLOCK
+        request.line_width, request.floor = ask.evaluation.line_width, ask.evaluation.floor
+    elif ask.kind == LINE:
         request.kind, request.step = CMARGIN_ALONG, ask.step
-    elif ask.kind == PRODUCT:
-        request.kind, request.x, request.floor = CMARGIN_PRODUCT, ask.x, ask.look.floor
-    elif ask.kind == EVALUATE:
+    elif ask.kind == HESSP:
+        request.kind, request.x, request.floor = CMARGIN_PRODUCT, ask.x, ask.evaluation.floor
+    elif ask.kind == OBJECTIVE:
         request.kind, request.x = CMARGIN_EVALUATE, ask.x
-    request.width = ask.look.width
+    request.width = ask.evaluation.width
     return CMARGIN_OK
 
 
 cdef int newton_tell(cmargin_newton *newton, const double *answer, Py_ssize_t size) noexcept nogil:
-    cdef plain_newton *told = <plain_newton *> newton
-    cdef driver_request *ask = plain_newton_question(told)
+    cdef plain_newton *driver = <plain_newton *> newton
+    cdef driver_request *ask = plain_newton_question(driver)
     cdef cmargin_request asked
     cdef double *block
     cdef Py_ssize_t order, i
@@ -360,17 +357,17 @@ cdef int newton_tell(cmargin_newton *newton, const double *answer, Py_ssize_t si
             return CMARGIN_NOT_FINITE
     if asked.kind == CMARGIN_LOOK:
         order = order_of(&asked)
-        block = plain_newton_block(told, order)
+        block = plain_newton_block(driver, order)
         if block == NULL:
             return CMARGIN_NO_MEMORY
         memcpy(block, answer + size - order * order, order * order * sizeof(double))
-        ask.told_look(ask.driver, answer, answer + N_SUMS, block if order > 0 else NULL)
+        ask.on_evaluation(ask.driver, answer, answer + N_SUMS, block if order > 0 else NULL)
     elif asked.kind == CMARGIN_ALONG:
-        ask.told_along(ask.driver, answer[1], answer[2])
+        ask.on_line(ask.driver, answer[1], answer[2])
     elif asked.kind == CMARGIN_PRODUCT:
-        ask.told_product(ask.driver, answer + 1, answer[0] / told.n_rows)
+        ask.on_hessp(ask.driver, answer + 1, answer[0] / driver.n_rows)
     else:
-        ask.told_evaluation(ask.driver, answer[0], answer + 1)
+        ask.on_objective(ask.driver, answer[0], answer + 1)
     return trouble(ask)
 
 
@@ -414,7 +411,7 @@ cdef int line_new(Py_ssize_t n, const double *w, const double *d, const double *
 cdef int line_tell(cmargin_line *line, double slope, double curvature) noexcept nogil:
     if slope != slope or curvature != curvature:
         return CMARGIN_NOT_FINITE
-    return search_told(<line_search *> line, slope, curvature)
+    return search_tell(<line_search *> line, slope, curvature)
 
 
 cdef double line_step(const cmargin_line *line, Py_ssize_t *hit) noexcept nogil:

@@ -10,7 +10,13 @@ from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.by_parts import TrainedByParts, priors
 from cmargin._estimators.docs import Callback, CheckpointFile, ClassWeight, RandomState, described_by
 from cmargin._estimators.in_units import InUnits, in_units
-from cmargin._estimators.labels import encode_labels, rows_of_weight, signs_met, told_constant, without_full_columns
+from cmargin._estimators.labels import (
+    encode_labels,
+    rows_of_weight,
+    signs_met,
+    with_constant_classes,
+    without_full_columns,
+)
 from cmargin._estimators.progress import note_of
 from cmargin._estimators.slnd_fit import (
     automatic_loss,
@@ -222,22 +228,22 @@ class SLNDClassifier(TrainedByParts):
 
     def _refuse_over_places(self, how):
         if self.step_size == "theory":
-            raise ValueError(f"{type(self).__name__}: step_size='theory' does not go {how} yet.")
+           raise ValueError(f"{type(self).__name__}: step_size='theory' does not go {how} yet.")
         if self._penalised and self.l2 > 0:
-            raise ValueError(f"{type(self).__name__}: l2 > 0 does not go {how} yet; use l2=0, or SmSVMClassifier.")
+           raise ValueError(f"{type(self).__name__}: l2 > 0 does not go {how} yet; use l2=0, or SmSVMClassifier.")
 
     def _train_over_places(self, source, begin, checkpointer):
         agreed = source.agreed
         labels = agreed.classes, None if agreed.multilabel else np.empty(0, np.int64), None
         loss = self._loss_for(*labels[:2], source, self._loss_trained if self._goes_on else None)
         if not agreed.multilabel and np.count_nonzero(agreed.class_weights) < 2:
-            raise ValueError(ONE_CLASS)
+           raise ValueError(ONE_CLASS)
         start = self._go_on(source, labels) if self._goes_on else None
         positive = agreed.class_weights if len(agreed) > 1 or agreed.multilabel else agreed.class_weights[1:]
         self._check_rank(source.n_features)
         shares, run = run_over_places(self, source, loss, positive)
         if agreed.multilabel:
-            self._warn_of_constant(agreed.signs)
+           self._warn_of_constant(agreed.signs)
         about = self._about(shares, None, agreed.classes, agreed.multilabel, loss, signs=agreed.signs)
         units = in_units(self, source, self._deadline(begin), start)
         rows = units.source.stochastic_rows(None)
@@ -245,7 +251,7 @@ class SLNDClassifier(TrainedByParts):
 
     def _train(self, source, sample_weight, begin, checkpointer):
         if source.agreed is not None:
-            return self._train_over_places(source, begin, checkpointer)
+           return self._train_over_places(source, begin, checkpointer)
         labels = encode_labels(source.y)
         start = self._go_on(source, labels) if self._goes_on else None
         return self._train_on(source, labels, sample_weight, begin, start, self.max_passes, checkpointer=checkpointer)
@@ -262,14 +268,14 @@ class SLNDClassifier(TrainedByParts):
         check_parameter(self, "max_passes", self.max_passes, integer=COUNT)
         check_parameter(self, "tol", self.tol, real=POSITIVE, none=True)
         if self._penalised:
-            check_parameter(self, "l2", self.l2, real=NOT_NEGATIVE)
+           check_parameter(self, "l2", self.l2, real=NOT_NEGATIVE)
         check_parameter(self, "average", self.average, flag=True)
         self._check_shared()
         if self.step_size == "theory" and self.hessian_refresh is not None:
-            raise InvalidParameterError(
+           raise InvalidParameterError(
                 "step_size='theory' cannot be combined with hessian_refresh; use a number or 'auto'.")
         if self.step_size == "theory" and self.loss == "multinomial":
-            raise InvalidParameterError(
+           raise InvalidParameterError(
                 "step_size='theory' is one of a calibrated loss; use a number or 'auto' with loss='multinomial'.")
 
     def _loss_for(self, classes, codes, source=None, before=None):
@@ -278,10 +284,10 @@ class SLNDClassifier(TrainedByParts):
         ``before``: that of the fit to go on from, which other rows do not change.
         """
         if self.loss == "multinomial" and codes is None:
-            raise ValueError("loss='multinomial' takes classes that exclude each other, not a label indicator; use "
-                             "loss='logistic' there.")
+           raise ValueError("loss='multinomial' takes classes that exclude each other, not a label indicator; use "
+                            "loss='logistic' there.")
         if self.loss != "auto":
-            return self.loss
+           return self.loss
         return automatic_loss(self, classes, codes, source, before)
 
     def _go_on(self, source, labels, decay="pass", joining=False):
@@ -294,20 +300,20 @@ class SLNDClassifier(TrainedByParts):
         self._check_last_fit(source, self.classes_ if more else classes, codes is None, "going on")
         inverse, step = getattr(self, "preconditioner_", None), None
         if more and inverse is not None and (inverse.n_groups > 1 or getattr(inverse, "gain", None) is not None):
-            inverse = None                       # one for each of the classes there were
+           inverse = None                       # one for each of the classes there were
         loss = self._loss_for(classes, codes, source, self._loss_trained)
         if inverse is None or self._recipe != self._recipe_now(loss) or inverse.eigenvectors.dtype != source.dtype:
-            inverse = None
+           inverse = None
         else:
-            inverse = replace(inverse.of_all(source.n_features), sparse_rows=source.sparse)
-            step = self.step_size_ if self._asked_step == self.step_size else None
+           inverse = replace(inverse.of_all(source.n_features), sparse_rows=source.sparse)
+           step = self.step_size_ if self._asked_step == self.step_size else None
         if step is None and decay == "call" and self.step_size == "auto":
-            # tried on a batch without the new classes, or from weights set by hand, the smallest step would be best
-            _, step = chosen_by_trials(TrialStats(loss == "multinomial", False), ())
+           # tried on a batch without the new classes, or from weights set by hand, the smallest step would be best
+           _, step = chosen_by_trials(TrialStats(loss == "multinomial", False), ())
         streams = None if self._streams is None or more else self._streams.copy()         # none after an optimum
         coef, intercept = self._last_coef, self._last_intercept
         if more:
-            coef, intercept = self._weights_so_far(classes, source.n_rows)
+           coef, intercept = self._weights_so_far(classes, source.n_rows)
         return Start(coef.astype(source.dtype), intercept, inverse, streams, step, self._passes_total, decay)
 
     def _recipe_now(self, loss):
@@ -321,39 +327,39 @@ class SLNDClassifier(TrainedByParts):
         source, Y, codes, weight = rows_of_weight(source, Y, codes, weight)
         signs = None
         if codes is None and not in_parts:
-            signs = signs_met(Y, weight)
-            self._warn_of_constant(signs)
-            Y = without_full_columns(Y, signs)
+           signs = signs_met(Y, weight)
+           self._warn_of_constant(signs)
+           Y = without_full_columns(Y, signs)
         elif not in_parts and ((Y.getnnz(axis=0) == source.n_rows).any() or Y.nnz == 0):
-            raise ValueError(ONE_CLASS)
+           raise ValueError(ONE_CLASS)
         lists = ClassLists.from_indicator(Y, self.negatives_per_positive)
         loss = self._loss_for(classes, codes, source, None if start is None else self._loss_trained)
         about = self._about(lists, weight, classes, codes is None, loss, in_parts and start is not None, signs)
         if self._penalised and self.l2 > 0:
-            refuse_penalty(self, loss, in_parts)
-            units, result = InUnits(source), fit_optimum(self, source, codes, weight, about, begin, checkpointer)
+           refuse_penalty(self, loss, in_parts)
+           units, result = InUnits(source), fit_optimum(self, source, codes, weight, about, begin, checkpointer)
         else:
-            units = in_units(self, source, self._deadline(begin), start)
-            if start is None and not in_parts and self._run() is None:
+           units = in_units(self, source, self._deadline(begin), start)
+           if start is None and not in_parts and self._run() is None:
                 units = units.without_empty_columns(self, lists.n_classes)
-            result = self._run_on_lists(
+           result = self._run_on_lists(
                 units, lists, Y, codes, weight, about, begin, start, max_passes, in_parts, checkpointer)
         if start is None and not in_parts:
-            ridge_if_better(self, result[0], result[2], source, Y, weight, units)
+           ridge_if_better(self, result[0], result[2], source, Y, weight, units)
         return result
 
     def _run_on_lists(self, units, lists, Y, codes, weight, about, begin, start, max_passes, in_parts, checkpointer):
         run, loss = self._run(), about["loss_"]
         if loss == "multinomial":
-            run = partial(self._joint, truth=codes.astype(np.int64, copy=False), n_classes=len(about["classes_"]))
+           run = partial(self._joint, truth=codes.astype(np.int64, copy=False), n_classes=len(about["classes_"]))
         rows = units.source.stochastic_rows(effective_n_threads(self.n_jobs))
         if rows.by_batches:
-            run = run_by_batches(self, units.source, run, loss, Y)
+           run = run_by_batches(self, units.source, run, loss, Y)
         return self._run_on(rows, units, lists, weight, about, run, begin, start, max_passes, in_parts, checkpointer)
 
     def _check_rank(self, n_features):
         if self.rank != "auto" and self.rank > n_features:
-            raise InvalidParameterError(
+           raise InvalidParameterError(
                 f"The 'rank' parameter of {type(self).__name__} must be an int in the range "
                 f"[1, n_features={n_features}]. Got {self.rank} instead.")
 
@@ -368,13 +374,13 @@ class SLNDClassifier(TrainedByParts):
         before = start.passes_done if start else 0
         store = partial(self._store, units=units, about=about, before=before, in_parts=in_parts)
         try:
-            # a number beyond the range of doubles is told of once, by a warning of ours
-            with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+           # a number beyond the range of doubles is told of once, by a warning of ours
+           with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 entropy = self._draw_seed() if checkpointer.found is None else checkpointer.found["entropy"]
                 fit, interruption = train(rows, lists, weight, settings, entropy, start,
                                           self._watch(store, self._line), run, checkpointer)
         except NonFiniteCurvature as error:
-            raise ValueError(not_invertible(self, error, rows, about)) from error
+           raise ValueError(not_invertible(self, error, rows, about)) from error
         return fit, interruption, store, partial(shortfall, self, units.said)
 
     def _run(self):
@@ -388,20 +394,20 @@ class SLNDClassifier(TrainedByParts):
         """
         counts = np.stack(lists.shares(weight))                    # weight of all rows, of the positives, of the visits
         if add and self._counts is not None:
-            counts = counts + self._counts_so_far(classes)
+           counts = counts + self._counts_so_far(classes)
         if signs is not None:
-            counts[1:, signs > 0] = counts[0, signs > 0]
+           counts[1:, signs > 0] = counts[0, signs > 0]
         return {"loss_": loss, "classes_": classes, "_multilabel": multilabel, "_counts": counts, "_signs": signs,
                 "_nothing_yet": False, **priors(counts, multilabel, loss, signs)}
 
     def _store(self, fit, units, about, before, in_parts):
         """Everything a fit leaves, at once."""
         for of_an_optimum in ("objective_", "duality_gap_"):           # of an earlier fit with l2
-            vars(self).pop(of_an_optimum, None)
+           vars(self).pop(of_an_optimum, None)
         spectrum = {"eigenvalues_": fit.spectrum} if len(fit.spectrum) else {}
         (W, bias), signs = units.weights(fit), about["_signs"]
         if signs is not None:
-            W, bias = told_constant(W, bias, signs, constant_score(about["loss_"], (signs + 1) / 2))
+           W, bias = with_constant_classes(W, bias, signs, constant_score(about["loss_"], (signs + 1) / 2))
         vars(self).update(
             about, **spectrum, _columns=units.columns,
             coef_=np.ascontiguousarray(W), intercept_=bias.astype(W.dtype),

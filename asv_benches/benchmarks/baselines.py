@@ -52,7 +52,7 @@ class StochasticPass:
 
 
 class GradientPass:
-    """One pass over 40,000 x 100 rows, of two and of twenty classes; the look at the objective is not in it."""
+    """One pass over 40,000 x 100 rows, of two and of twenty classes; the objective is not evaluated in it."""
 
     params = (GRADIENT, [2, 20], ["float32", "float64"])
     param_names = ("method", "classes", "dtype")

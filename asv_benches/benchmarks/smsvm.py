@@ -27,7 +27,7 @@ def make(shape):
     return noisy_plane(*SHAPES[shape])
 
 
-def best_in_turns(calls, times=7):
+def interleaved_best(calls, times=7):
     """Least seconds of each of several calls, made in turns: what else the machine does then slows all of them."""
     best = [np.inf] * len(calls)
     for _ in range(times):
@@ -38,9 +38,9 @@ def best_in_turns(calls, times=7):
     return best
 
 
-class Look(NamedTuple):
-    """Seconds of a look: as fits from w = 0 on all rows take it where columns are not dependent, curvature in single
-    precision; the dearest, in double precision; the two limits. And the share of the rows in the block."""
+class Evaluation(NamedTuple):
+    """Seconds of an evaluation: as fits from w = 0 on all rows take it where columns are not dependent, curvature in
+    single precision; the dearest, in double precision; the two limits. And the share of the rows in the block."""
 
     seconds: float
     dearest: float
@@ -50,12 +50,12 @@ class Look(NamedTuple):
 
     @property
     def share_of_the_limit(self):
-        """The larger limit over the look."""
+        """The larger limit over the evaluation."""
         return max(self.memory, self.dsyrk) / self.seconds
 
 
 class Pass:
-    """One look at all rows: every row in the curvature block, or none of them."""
+    """One evaluation over all rows: every row in the curvature block, or none of them."""
 
     threads = THREADS
     params = [list(SHAPES)]
@@ -72,45 +72,45 @@ class Pass:
         self.rows = open_rows(self.X).row_pass(self.y, intercept=True, n_threads=self.threads)
         self.w = np.full(self.X.shape[1] + 1, 1e-3)
 
-    def look(self, with_hessian, floor=0.0):
+    def evaluate(self, with_hessian, floor=0.0):
         with single_threaded_blas():
-            return self.rows.look(self.w, 1.0, 1.0, 1.0, floor, with_hessian)
+            return self.rows.evaluate(self.w, 1.0, 1.0, 1.0, floor, with_hessian)
 
     def time_look(self, shape):
-        self.look(True)
+        self.evaluate(True)
 
     def time_look_with_rough_curvature(self, shape):
-        self.look(SINGLE_BLOCK)
+        self.evaluate(SINGLE_BLOCK)
 
     def time_look_with_curvature_of_a_sample(self, shape):
         n, m = self.X.shape
         with single_threaded_blas():                   # at w = 0, where every row has the same: 8 rows a column
-            self.rows.look_at_sample(np.zeros(m + 1), 1.0, 1.0, 1.0, 2**-2.5 * n / (8 * m))
+            self.rows.evaluate_sample(np.zeros(m + 1), 1.0, 1.0, 1.0, 2**-2.5 * n / (8 * m))
 
     def time_look_without_curvature(self, shape):
-        self.look(False)
+        self.evaluate(False)
 
     def time_along(self, shape):
-        self.rows.along(0.5, 0.1)
+        self.rows.line(0.5, 0.1)
 
     def against_the_limits(self, curved):
-        """Seconds of a look with this share of the rows curved, and of what no look can beat: reading X, dsyrk."""
+        """Seconds of an evaluation with this share of the rows curved, and of what none can beat: reading X, dsyrk."""
         n, m = self.X.shape
         self.rows.start(primal=True)
         self.w[:] = 0.1
-        self.look(False)
+        self.evaluate(False)
         floor = 0.0 if curved == 1 else np.quantile((1 + (1 - self.rows.margins()) ** 2) ** -1.5 / 2, 1 - curved)  # F''
-        self.w[:] = 0.0                                # the same place again at every further look
-        taken = self.look(True, floor)[0][6] / n
+        self.w[:] = 0.0                                # the same place again at every further evaluation
+        taken = self.evaluate(True, floor)[0][6] / n
         part = np.ascontiguousarray(self.X[: max(1, 2**24 // m)], dtype=float)
         with threadpool_limits(self.threads):          # by itself, as its threads stay awake for a while
-            [dsyrk] = best_in_turns([lambda: part.T @ part], 5)
+            [dsyrk] = interleaved_best([lambda: part.T @ part], 5)
         parts = np.array_split(self.X.reshape(-1), self.threads)
         with ThreadPoolExecutor(self.threads) as pool:
-            look, dearest, memory = best_in_turns([lambda: self.look(SINGLE_BLOCK, floor),
-                                                   lambda: self.look(True, floor),
-                                                   lambda: list(pool.map(np.max, parts))], 20)
-        return Look(look, dearest, memory, dsyrk * taken * n / len(part), taken)
+            evaluate, dearest, memory = interleaved_best([lambda: self.evaluate(SINGLE_BLOCK, floor),
+                                                          lambda: self.evaluate(True, floor),
+                                                          lambda: list(pool.map(np.max, parts))], 20)
+        return Evaluation(evaluate, dearest, memory, dsyrk * taken * n / len(part), taken)
 
     def share_of_the_limit(self, curved):
         return self.against_the_limits(curved).share_of_the_limit
@@ -208,7 +208,7 @@ class Sparse:
 
 
 class Products:
-    """Smooth losses where products with the rows cost less than curvature: few texts, 400 dense columns; to 1e-3."""
+    """Smooth losses where Hessian-vector products cost less than curvature: few texts, 400 dense columns; to 1e-3."""
 
     params = [["texts", "plane"], ["logistic", "squared_hinge"]]
     param_names = ["rows", "loss"]

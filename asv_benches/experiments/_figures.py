@@ -1,4 +1,4 @@
-"""Panels, one for each data set, in the look of the demo's plots; no pyplot, so no state is left behind."""
+"""Panels, one for each data set, in the style of the demo's plots; no pyplot, so no state is left behind."""
 
 import numpy as np
 from matplotlib.figure import Figure

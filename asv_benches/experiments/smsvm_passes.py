@@ -92,7 +92,7 @@ def claims(rows):
         Claim("asks whether one β is near the best on every data set.",
               "asked",
               "fewest passes with β = " + ", ".join(f"{r['decay']:g} on {name}" if r else f"none certified on {name}"
-                                                      for name, r in best.items()) + "."),
+                                                    for name, r in best.items()) + "."),
         Claim("the algorithm needs a modest number of passes.",
               all(r["gap"] <= TOL and r["n_passes"] <= 100 for r in published),
               f"{min(r['n_passes'] for r in published):.4g} to {max(r['n_passes'] for r in published):.4g} passes, the "

@@ -1,6 +1,6 @@
 """What a fit over ranks costs on paper: rows, what rank 0 does alone, latency and bytes of messages (doc/scaling.md).
 
-    seconds = rows / n_ranks + alone + looks * ceil(log2 n_ranks) * 2 latency + bytes * ceil(log2 n_ranks) / rate
+    seconds = rows / n_ranks + alone + evaluations * ceil(log2 n_ranks) * 2 latency + bytes * ceil(log2 n_ranks) / rate
 
 Nothing here is measured; `asv_benches/compare_scaling.py` measures the constants of `Machine` and the counts of `Fit`.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 NUMBER = 8                     # bytes of a number in a message
-REQUEST, STATE, SUMS = 8, 2, 16          # numbers of a request beside the vector, of the state, of a look's sums
+REQUEST, STATE, SUMS = 8, 2, 16          # numbers of a request beside the vector, of the state, of an evaluation's sums
 MESSAGES_OF_A_CALL = 6         # the request, what is asked in two, lengths, the longest, answers
 AVERAGES = 10                  # of a pass of SLND
 
@@ -22,8 +22,8 @@ class Machine:
     Attributes
     ----------
     row, column, square : float
-        Of a look: for a row, for a row and column, and for a row with curvature and entry of the triangle.
-    along : float
+        Of an evaluation: for a row, for a row and column, and for a row with curvature and entry of the triangle.
+    line : float
         For a row, along the line.
     softmax : float
         For a row, class and whitened column of a multinomial pass.
@@ -38,15 +38,15 @@ class Machine:
     row: float
     column: float
     square: float
-    along: float
+    line: float
     softmax: float
     question: float
     answer: float
     latency: float
     byte: float
 
-    def look(self, n_columns, curved):
-        """Seconds of a row in a look at which this share of the rows has curvature."""
+    def evaluate(self, n_columns, curved):
+        """Seconds of a row in an evaluation at which this share of the rows has curvature."""
         return self.row + self.column * n_columns + curved * self.square * triangle(n_columns)
 
 
@@ -57,21 +57,22 @@ class Fit:
     Attributes
     ----------
     curved : float
-        Looks with curvature times the share of rows that have it, in reads of all rows.
+        Evaluations with curvature times the share of rows that have it, in reads of all rows.
     reads : float
-        Looks, evaluations and products, in reads of all rows.
-    along : float
+        Evaluations, objectives and Hessian-vector products, in reads of all rows.
+    line : float
         Questions along a line, times the share of the rows in question.
-    looks, blocks, lines, products : int
-        Questions, whatever rows they are put to: looks, those with curvature, along the line, products and evaluations.
+    evaluations, blocks, lines, products : int
+        Questions, whatever rows they are put to: evaluations, those with curvature, along the line,
+        products and objectives.
     calls : int
         Of methods by their name, which every rank answers for itself.
     """
 
     curved: float
     reads: float
-    along: float
-    looks: int
+    line: float
+    evaluations: int
     blocks: int
     lines: int
     products: int
@@ -96,8 +97,8 @@ def triangle(n_columns):
     return n_columns * (n_columns + 1) / 2
 
 
-def look_bytes(n_features, n_columns, block=0):
-    """Bytes of the request and of the sums of a look, `block` columns of which have curvature."""
+def evaluation_bytes(n_features, n_columns, block=0):
+    """Bytes of the request and of the sums of an evaluation, `block` columns of which have curvature."""
     return request_bytes(n_features), NUMBER * (STATE + SUMS + 3 * n_columns + block * (block + 1) // 2)
 
 
@@ -121,9 +122,9 @@ def sums_fit(machine, fit, n_rows, n_features, n_ranks, n_problems=1):
     Rank 0 factors every block, and hears the answers to calls one after the other.
     """
     p, hops = n_features + 1, depth(n_ranks)
-    rows = n_rows / n_ranks * (fit.reads * machine.look(p, 0) + fit.curved * machine.square * triangle(p)
-                               + fit.along * machine.along)
-    questions = fit.looks + fit.lines + fit.products
+    rows = n_rows / n_ranks * (fit.reads * machine.evaluate(p, 0) + fit.curved * machine.square * triangle(p)
+                               + fit.line * machine.line)
+    questions = fit.evaluations + fit.lines + fit.products
     factors = fit.blocks * p**3 / 6 * machine.square                 # one multiplication and addition for an entry
     alone = (questions * machine.question + fit.calls * n_ranks * machine.answer + factors)
     messages = 2 * questions + MESSAGES_OF_A_CALL * fit.calls
@@ -134,9 +135,9 @@ def sums_fit(machine, fit, n_rows, n_features, n_ranks, n_problems=1):
 def fit_bytes(fit, n_features):
     """Bytes of one rank's buffers in the questions of a fit, calls apart; curvature blocks have all columns."""
     p = n_features + 1
-    request, sums = look_bytes(n_features, p)
-    questions = fit.looks + fit.lines + fit.products
-    return (questions * request + fit.looks * sums + fit.blocks * NUMBER * triangle(p)
+    request, sums = evaluation_bytes(n_features, p)
+    questions = fit.evaluations + fit.lines + fit.products
+    return (questions * request + fit.evaluations * sums + fit.blocks * NUMBER * triangle(p)
             + fit.lines * NUMBER * (STATE + 3) + fit.products * NUMBER * (STATE + p + 1))
 
 

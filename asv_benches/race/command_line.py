@@ -112,7 +112,7 @@ def objective_race(entry, options, machine, folder, results):
     split = read(name, folder)
     X = prepare(split.X, options.intercept == "penalized")
     stored = X.data if hasattr(X, "indptr") else X
-    print(f"# {name}: {X.shape[0]} x {X.shape[1]}, {stored.size} numbers; one look at them takes "
+    print(f"# {name}: {X.shape[0]} x {X.shape[1]}, {stored.size} numbers; one read of them takes "
           f"{stored.nbytes / machine[0]:.2g} s or more"
           + ("" if stored is not X else f", X'X {X.size * (X.shape[1] + 1.0) / machine[1]:.2g} s"))
     for c, y in codes(split.y, only or None):

@@ -108,7 +108,7 @@ def codes(y, only=None):
     names = [str(c) for c in classes]
     if only is not None and only not in names:
         raise LeftOut(f"there is no class {only!r}; the classes are {', '.join(names[:12])}"
-                       + (", ..." if len(names) > 12 else ""))
+                      + (", ..." if len(names) > 12 else ""))
     for c, name in zip(classes, names, strict=True):
         if name == only or (only is None and (len(classes) > 2 or c == classes[-1])):
             yield name, np.where(y == c, 1.0, -1.0)

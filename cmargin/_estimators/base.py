@@ -26,7 +26,7 @@ from cmargin._estimators.labels import (
 from cmargin._estimators.predict import LinearPredictions
 from cmargin._estimators.progress import say, warn_of
 from cmargin._estimators.validation import INT_MAX, POSITIVE, check_parameter, check_seed, check_verbose, open_checked
-from cmargin._runtime.turns import Turn
+from cmargin._runtime.fit_slots import FitSlot
 from cmargin.data.places import on_workers, place_of
 
 NONE_YET = np.empty(0)
@@ -307,7 +307,7 @@ def _rows(estimator, X, y, sample_weight, comm):
 
 @contextmanager
 def _in_this_process(estimator, rows):
-    with Turn(waits=estimator.max_time is None):
+    with FitSlot(waits=estimator.max_time is None):
         source, sample_weight = rows()
         try:
             yield source, sample_weight, checkpointer_of(estimator, source, sample_weight)

@@ -36,12 +36,12 @@ class Labels(Problems):
             return self.indicator[c].copy()
         return np.where(self.label == self.of_problem(c), 1.0, -1.0)
 
-    def code(self, c, weights):
+    def signed_weight(self, c, weights):
         """Weights, None for ones, with the signs of problem c."""
-        code = self[c]
+        signed_weight = self[c]
         if weights is not None:
-            code *= weights
-        return code
+            signed_weight *= weights
+        return signed_weight
 
     def sample(self, rows):
         """(n_problems, len(rows))."""
@@ -95,7 +95,7 @@ def without_full_columns(Y, signs):
     return Y
 
 
-def told_constant(W, bias, signs, scores):
+def with_constant_classes(W, bias, signs, scores):
     """Weights and intercepts of which those with a sign other than 0 are zero, and (n_labels,) ``scores``."""
     constant = signs != 0
     if not constant.any():
@@ -134,7 +134,7 @@ def _named(labels):
 # ---------------------------------------------------------------- from y to problems
 
 def check_targets(y):
-    """Raise for targets that are no labels. Those that plainly are pass without scikit-learn's own, slower look."""
+    """Raise for targets that are no labels. Those that plainly are pass without scikit-learn's own, slower check."""
     if not plain_labels(y):
         check_classification_targets(y)
 

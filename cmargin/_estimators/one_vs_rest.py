@@ -8,7 +8,7 @@ from cmargin._core.util._margin_summary import summarise_problems
 from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.base import LinearClassifier, untrained
 from cmargin._estimators.docs import Callback, CheckpointFile, ClassWeight
-from cmargin._estimators.labels import encode_labels, rows_of_weight, signs_met, told_constant
+from cmargin._estimators.labels import encode_labels, rows_of_weight, signs_met, with_constant_classes
 from cmargin._estimators.progress import said_of_columns
 from cmargin._estimators.validation import COUNT, POSITIVE, check_parameter
 from cmargin._runtime.blas_threads import single_threaded_blas
@@ -114,7 +114,7 @@ class LinearOneVsRest(LinearClassifier):
     def _store(self, fit, dtype, **more):
         """Everything a fit leaves, at once; ``more`` by subclasses."""
         signs = np.zeros(len(fit.W), np.int8) if self._signs is None else self._signs
-        W, bias = told_constant(fit.W, fit.bias, signs, self._constant_scores(signs))
+        W, bias = with_constant_classes(fit.W, fit.bias, signs, self._constant_scores(signs))
         vars(self).update(
             more,
             coef_=np.ascontiguousarray(W, dtype=dtype),

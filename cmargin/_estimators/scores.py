@@ -21,9 +21,9 @@ def linear_scores(X, coef, intercept):
     if at_once is not None:
         return np.concatenate([linear_scores(X[lo:lo + at_once], coef, intercept) for lo in range(0, len(X), at_once)])
     with np.errstate(over="ignore", invalid="ignore"):
-        near = coef.astype(X.dtype, copy=False)              # or rows of single precision would be copied as doubles
-        near = near if np.isfinite(stored(near)).all() else coef
-        scores = np.asarray(safe_sparse_dot(X, near.T, dense_output=True) + intercept)
+        weights = coef.astype(X.dtype, copy=False)           # or rows of single precision would be copied as doubles
+        weights = weights if np.isfinite(stored(weights)).all() else coef
+        scores = np.asarray(safe_sparse_dot(X, weights.T, dense_output=True) + intercept)
     lost = np.flatnonzero(~np.isfinite(scores).all(axis=1))
     if len(lost):
         scores[lost] = _scaled_scores(X[lost], coef, intercept, np.finfo(scores.dtype).max)

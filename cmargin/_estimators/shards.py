@@ -81,8 +81,8 @@ class Agreed(Problems):
     sums: list = field(default_factory=list)         # of every place's card
     signs: np.ndarray | None = None                  # of every label of an indicator, as of `signs_of`
 
-    def code(self, c, weights):
-        """The number of the problem: every place knows its codes by that."""
+    def signed_weight(self, c, weights):
+        """The number of the problem: every place knows its signed weights by that."""
         return c
 
 
@@ -314,8 +314,8 @@ def agree(estimator, source):
     there = type(estimator)(**{name: None if name in DRIVER_DECIDES else value for name, value in parameters})
     cluster = source.cluster
 
-    def told(futures):
-        every = source.by_place(cluster.told(futures))
+    def results(futures):
+        every = source.by_place(cluster.results(futures))
         cluster.forget(futures)
         failure = first_failure(every, IN_PARTITIONS[1])
         if failure is not None:
@@ -323,7 +323,7 @@ def agree(estimator, source):
         return every
 
     def in_groups(name, task, *columns):
-        return told(cluster.everywhere(name, Several(task), *source.in_groups(*columns)))
+        return results(cluster.everywhere(name, Several(task), *source.in_groups(*columns)))
 
     read = source.is_read
     source.form_groups()
@@ -333,7 +333,7 @@ def agree(estimator, source):
     weighed_there = cluster.everywhere("weigh", weigh, *source.beside(source.weights, there, agreed))
     source.agreed = balanced(agreed, in_groups("sums-of-weigh", sums_of, weighed_there))
     source.labelled = cluster.everywhere("label", label, weighed_there, *source.beside(source.agreed)[2:],
-                                       list(range(source.n_places)))
+                                         list(range(source.n_places)))
     source.n_jobs, source.n_threads = estimator.n_jobs, effective_n_threads(estimator.n_jobs)
     cluster.forget(weighed_there)                    # once the labels are made of them
 

@@ -99,7 +99,7 @@ def shortfall(estimator, of_columns, fit):
 
 
 def ridge_if_better(estimator, fit, store, source, Y, weight, units):
-    """Give ``fit`` the weights of one ridge regression of all codes, where they are right about more rows of a sample.
+    """Give ``fit`` the weights of one ridge regression of all labels, where they are right about more rows of a sample.
 
     Y (n_rows, n_problems) is the sparse indicator of the labels; ``store`` sets what the estimator predicts with.
     ``units``, an `InUnits`, has the rows that the weights of ``fit`` are of. Weights may be 0 still: with hundreds of
@@ -115,7 +115,8 @@ def ridge_if_better(estimator, fit, store, source, Y, weight, units):
     store(fit)
     before, reached = right(estimator, *sample), (fit.W, fit.bias)
     if estimator.loss_ == "logistic":
-        bias = bias - estimator._prior_correction() * estimator.fit_intercept     # ridge codes are of all rows
+        # the ridge regression's labels are of all rows
+        bias = bias - estimator._prior_correction() * estimator.fit_intercept
     fit.W, fit.bias, fit.from_ridge = W.astype(source.dtype), bias, True
     store(fit)
     if not right(estimator, *sample) > before:

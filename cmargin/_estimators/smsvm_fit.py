@@ -125,7 +125,7 @@ class SmSVMFit:
             return True
         s = self.shared
         return n_classes < self.n_threads and not dual_is_tried(s.stats, s.about, self.settings,
-                                                                {told.what: told for told in s.known})
+                                                                {outcome.what: outcome for outcome in s.known})
 
     def start_all(self, out_of_time):
         if self.warm is not None:
@@ -197,8 +197,8 @@ class SmSVMFit:
         result.status = "running"
         stop = None if self.estimator.callback is None else self._asked_to_stop      # no attributes: they hold ``self``
         settings = replace(self.settings, stop=stop, tell=self._teller(c), between=self._between_slices)
-        stages = Stages(self.shared, self.labels.code(c, self.weights), settings, result, self.seeds[c], n_threads,
-                        None if self.warm is None else self.warm[c], found, note=self._note(c))
+        stages = Stages(self.shared, self.labels.signed_weight(c, self.weights), settings, result, self.seeds[c],
+                        n_threads, None if self.warm is None else self.warm[c], found, note=self._note(c))
         try:
             for driver in stages.drivers():
                 yield driver.of_problem(c, parts)
@@ -242,7 +242,7 @@ class SmSVMFit:
         return self.interrupted.is_set()
 
     def _teller(self, c):
-        """Prints a line a look, or None."""
+        """Prints a line an evaluation, or None."""
         if not self.estimator.verbose:
             return None
         name = self._name(c)

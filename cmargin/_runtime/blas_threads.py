@@ -77,7 +77,7 @@ class _Own:
 
 
 def debugging():
-    """Whether the environment asks, by CMARGIN_DEBUG=1, for a look at the count at the end of every hold too.
+    """Whether the environment asks, by CMARGIN_DEBUG=1, for a check of the count at the end of every hold too.
 
     A thread asks when its outermost hold begins.
     """

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 OF_ANY_FORMAT = b"cmargin checkpoint, format "
-FORMAT = 14                      # another number wherever what is kept changes
+FORMAT = 15                      # another number wherever what is kept changes
 MAGIC = OF_ANY_FORMAT + b"%d\n" % FORMAT
 TRAILER = struct.Struct("<QI")   # bytes before it, and their CRC-32
 PIECE = 1 << 24                  # bytes that are summed at a time
@@ -42,9 +42,9 @@ class Checkpoint:
 
     Notes
     -----
-    A state is written where it is whole: after a pass, or after a look at all rows. Seconds in ``history_`` go on from
-    those of the process before; ``max_time`` is that of one call. A file that cannot be written, on a full disk say,
-    costs one warning: the last one stays, training goes on, and the next is tried in its turn.
+    A state is written where it is whole: after a pass, or after an evaluation over all rows. Seconds in ``history_`` go
+    on from those of the process before; ``max_time`` is that of one call. A file that cannot be written, on a full disk
+    say, costs one warning: the last one stays, training goes on, and the next is tried in its turn.
 
     Every fit needs a file of its own: clones that a search trains side by side would take each other's. A checkpoint is
     a pickle, of which only arrays and classes of this package are loaded; trust it as you would any pickle even so.

@@ -2,7 +2,7 @@
 
 from time import perf_counter
 
-from cmargin._runtime.turns import give_way
+from cmargin._runtime.fit_slots import give_way
 
 
 class TimeUp(Exception):

@@ -1,18 +1,18 @@
-"""From where to where rows move for a look, said and not guessed; what a request for one says, told to a row pass."""
+"""From where to where rows move for an evaluation, said and not guessed; requests for one, put to a row pass."""
 
 SAME_LINE, COMMIT_AND_MOVE, RESTART = range(3)             # as `move_kind` of the compiled passes has it
 
 
 def move_of(direction, begun):
-    """The move of a look that was asked for by its direction alone, or None; ``begun``: one was made since `start`."""
+    """The move of an evaluation asked for by its direction alone, or None; ``begun``: one was made since `start`."""
     if direction is None:
         return SAME_LINE
     return COMMIT_AND_MOVE if begun else RESTART
 
 
-def look_as_asked(rows, move, primal, active, **asked):
-    """What `RowPass.look` answers to a request of a `Driver`."""
+def evaluate_as_asked(rows, move, primal, active, **asked):
+    """What `RowPass.evaluate` answers to a request of a `Driver`."""
     if move == RESTART:
         rows.start(primal)
     rows.set_active(active)
-    return rows.look(move=move, **asked)
+    return rows.evaluate(move=move, **asked)

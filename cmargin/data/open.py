@@ -22,10 +22,10 @@ def open_rows(X: Any, y: Any = None, *, comm: Any = None, client: Any = None) ->
     y : (n,) or (n, n_labels) array or sparse matrix, or paths, optional
         Labels, kept beside the rows; in memory, where those on X's device are brought once.
     comm : communicator with mpi4py's buffer methods, optional
-        All its ranks call this together, each with rows of its own, in memory, and as ``y`` their codes s_i y_i, a
-        column for every problem: ``row_pass(c, ...)`` takes problem c. Rank 0 gets the data source of all ranks' rows,
-        and ends with ``source.end()``; the others get a place whose ``serve()`` answers until then. A Ctrl-C is not
-        kept back here, as it is in ``fit(..., comm=comm)``.
+        All its ranks call this together, each with rows of its own, in memory, and as ``y`` their signed weights s_i
+        y_i, a column for every problem: ``row_pass(c, ...)`` takes problem c. Rank 0 gets the data source of all ranks'
+        rows, and ends with ``source.end()``; the others get a place whose ``serve()`` answers until then. A Ctrl-C is
+        not kept back here, as it is in ``fit(..., comm=comm)``.
     client : distributed.Client, optional
         Of the cluster, where X is a Dask collection; the one in use if None. Views of such a data source are there once
         its partitions have agreed on labels, as `fit` lets them.

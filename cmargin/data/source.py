@@ -3,11 +3,11 @@
 `open_rows` makes a `DataSource` of whatever is given, once for all problems posed on it; every solver has a view of the
 data source that it reads the rows by, and knows nothing else of X. `RowPass` is the view of Newton's method, and the
 one that rows which are not here can answer: it holds the rows of one binary problem, labels and sample weights folded
-into a code s_i y_i, and what it keeps of every row besides: the slack u_i = 1 - y_i <w, x_i> (or t_i - y_i <w, x_i>,
-where rows have offsets t_i), its change, a dual variable. None of that crosses the seam, in either direction, but for
-`margins`. What a solver is told is a **sum over all rows**, so places compose: chunks in order, ranks by one reduction
-of a packed buffer, partitions folded in order (`tests/support/elsewhere.py` is a data source made of data sources).
-What it gathers are a few rows, in memory on its own side.
+into a signed weight s_i y_i, and what it keeps of every row besides: the slack u_i = 1 - y_i <w, x_i> (or t_i - y_i <w,
+x_i>, where rows have offsets t_i), its change, a dual variable. None of that crosses the seam, in either direction, but
+for `margins`. What a solver receives is a **sum over all rows**, so places compose: chunks in order, ranks by one
+reduction of a packed buffer, partitions folded in order (`tests/support/elsewhere.py` is a data source made of data
+sources). What it gathers are a few rows, in memory on its own side.
 
 The other views are of rows in memory: their compiled steps read one row, or a list of rows, at a time. How a method
 is done and what its arguments are is written where it is done, in the file of that view.
@@ -65,8 +65,8 @@ class DataSource(Protocol):
 
     # ------------------------------------------------------------ views
 
-    def row_pass(self, code, *, intercept, n_threads, offset=None):
-        """`RowPass` of the problem ``code``, (n_rows,): sample weights with the signs of the class.
+    def row_pass(self, signed_weight, *, intercept, n_threads, offset=None):
+        """`RowPass` of the problem ``signed_weight``, (n_rows,): sample weights with the signs of the class.
 
         ``offset``: (n_rows,) t_i of slacks u_i = t_i - y_i <w, x_i>, None: 1 in every row. A target t of a regression
         has code s, a base margin b of a class the offset 1 - y b. With a source of rows in memory or in files alone.
@@ -76,7 +76,7 @@ class DataSource(Protocol):
         """The rows in as many columns as there are rows, and the way there and back (`WideRows`); a read."""
 
     def dual_rows(self, intercept, free, weights, l2, loss):
-        """What all problems share that are solved by the dual; its ``row_pass(code)`` is a `DualPass`."""
+        """What all problems share that are solved by the dual; its ``row_pass(signed_weight)`` is a `DualPass`."""
 
     def score_blocks(self, Y, weight, n_threads):
         """`ScoreBlocks`: one-vs-rest problems, the columns of the sparse indicator ``Y``, block by block together."""
@@ -84,7 +84,7 @@ class DataSource(Protocol):
     def softmax_pass(self, labels, weight, n_classes, intercept, n_threads):
         """`SoftmaxPass`: the multinomial problem of ``labels``, (n_rows,) of 0 .. n_classes - 1."""
 
-    def shared_start(self, codes, weights, intercept, l2, loss):
+    def shared_start(self, labels, weights, intercept, l2, loss):
         """Weights of all problems from one factor of a sample of rows, and their mean losses (`SharedStart`)."""
 
     def stochastic_rows(self, n_threads):
@@ -103,12 +103,12 @@ class Shards(Protocol):
 
 
 class RowPass(Protocol):
-    n_rows: int                 # rows read by one look
+    n_rows: int                 # rows read by one evaluation
     n_columns: int              # features, and the column of ones if there is one (the last)
     n_features: int
     total_weight: float         # sum of s
     share: float                # cost of one look in reads of the whole data
-    rounding: float             # of a look's sum, beside the root mean square of a term
+    rounding: float             # of an evaluation's sum, beside the root mean square of a term
 
     # ------------------------------------------------------------ sums
 
@@ -117,21 +117,22 @@ class RowPass(Protocol):
 
     def set_loss(self, loss):
         """The hinge, smoothed; or a smooth `Loss` with a dual, the logistic one say: widths mean nothing then, the
-        objective is where the hinge is among the sums, and two sums more say what the dual variables are worth."""
+        objective is where the hinge is among the sums, and two sums more say what the dual
+        variables add to the bound."""
 
     def pursue(self, level, scale):
         """Of margin pursuit, with this level and scale, instead: line value, slope and curvature are among the sums, no
-        dual, and the gradient's second row is sum s y x in the first look after `start`."""
+        dual, and the gradient's second row is sum s y x in the first evaluation after `start`."""
 
     def set_active(self, active):
-        """Columns of the curvature block from the next look on: ascending indices, or None for all."""
+        """Columns of the curvature block from the next evaluation on: ascending indices, or None for all."""
 
-    def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True, move=None):
+    def evaluate(self, direction, step, line_width, width, curvature_floor, with_hessian=True, move=None):
         """Move to u - step * y (X direction) and sum there; a read of X.
 
-        ``direction`` is a Newton step. ``move`` (`data/moves.py`): from w = 0, RESTART; from where the last look was,
-        whose step is taken, COMMIT_AND_MOVE; or SAME_LINE without a direction: another part of the last one, whose
-        change is still known per row. None: as the direction says, and whether there was a look since `start`.
+        ``direction`` is a Newton step. ``move`` (`data/moves.py`): from w = 0, RESTART; from where the last evaluation
+        was, whose step is taken, COMMIT_AND_MOVE; or SAME_LINE without a direction: another part of the last one, whose
+        change is still known per row. None: as the direction says, and whether there was an evaluation since `start`.
 
         Returns ``(sums, gradient, hessian)``. sums: smoothed hinge at ``line_width`` and its slope in the step,
         hinge, smoothed hinge at ``width``, predicted dual variables of the positive and of the negative rows, number
@@ -141,30 +142,31 @@ class RowPass(Protocol):
         triangle of sum s h x x' over the active columns, of rows with h <= ``curvature_floor`` its diagonal alone
         (``_row_blocks.pyx``); None if not asked for,
         and with_hessian=SINGLE_BLOCK: products may be rounded to single precision. All three may be overwritten by the
-        next call. With TANGENTS there is none, and in place of predicted dual variables the slopes at ``width`` are
-        told: straight lines that touch the hinge there.
+        next call. With TANGENTS there is none, and in place of predicted dual variables there are the slopes at
+        ``width``: straight lines that touch the hinge there.
 
-        h is the curvature with the dual variable as an unknown of its own; rows carry that variable from look to
-        look. The first look after `start` knows none and takes F''(u), as every look does after start(primal=True).
+        h is the curvature with the dual variable as an unknown of its own; rows carry that variable from evaluation to
+        evaluation. The first evaluation after `start` knows none and takes F''(u),
+        as every evaluation does after start(primal=True).
         """
 
-    def along(self, step, width):
+    def line(self, step, width):
         """(value, slope, curvature) of the loss in the step along the last direction; no read of X."""
 
     def hessp(self, x, width, curvature_floor=0.0):
-        """sum s h x_i <x_i, x> where the last look was, for x None the diagonal sum s h x_i^2; a new array; a read.
+        """sum s h x_i <x_i, x> at the last evaluation, for x None the diagonal sum s h x_i^2; a new array; a read.
 
         The second answer is the share of the rows that were read: CSR rows below the floor are left out.
         """
 
-    def evaluate(self, w, squares=False):
+    def objective(self, w, squares=False):
         """Sum s F(y <w, x>) at ``w``, F not smoothed, and sum s x^2 or None: a read; the state stays as it is.
 
         A certificate rests on it: slacks followed step by step carry the rounding of every step.
         """
 
     def margins(self):
-        """y <w, x> where the last look was, (n_rows,); no read of X. For the trace of margin pursuit and its one-shot
+        """y <w, x> at the last evaluation, (n_rows,); no read of X. For the trace of margin pursuit and its one-shot
         scale, which are order statistics: nothing else asks for an array of the rows' length."""
 
     def sides(self):
@@ -182,24 +184,24 @@ class RowPass(Protocol):
         """
 
     def measure_rows(self, weight):
-        """Let the next look also sum weight_j x_ij^2 for every row; the data source keeps them."""
+        """Let the next evaluation also sum weight_j x_ij^2 for every row; the data source keeps them."""
 
     def mean_measure(self):
-        """After that look: the mean of these sums, which are asked for no more."""
+        """After that evaluation: the mean of these sums, which are asked for no more."""
 
     # ------------------------------------------------------------ the rows near the hinge, beside all others
 
-    def foresee_nearest(self):
-        """Before a look with TANGENTS that measures the rows: `nearest_apart` may be asked after it."""
+    def foresee_working_set(self):
+        """Before an evaluation with TANGENTS that measures the rows: `gather_working_set` may be asked after it."""
 
-    def forget_nearest(self):
+    def forget_working_set(self):
         """It will not be asked again."""
 
-    def nearest_apart(self, share, most, moved, width, sample=None):
-        """After a look with TANGENTS: the rows near the hinge as a pass of their own, and what lines it told of them.
+    def gather_working_set(self, share, most, moved, width, sample=None):
+        """After an evaluation with TANGENTS: the working set as a row pass of its own, and sums over its lines.
 
-        About a ``share`` of the rows are near, by slack beside measure where the lines touch the hinge: ``moved``,
-        where the last look was, else where they did before. Besides those that were near before, and those that are on
+        About a ``share`` of the rows are in it, by slack beside measure where the lines touch the hinge: ``moved``,
+        at the last evaluation, else where they did before. Besides those that were in it before, and those that are on
         another side of the hinge now than where the lines touched before, the first that crossed first, up to a share
         again, and ``most`` in all (``data/working_set.py``). ``sample``: (positives, negatives, seed), far rows chosen
         by the hash as in `gather_sample` are in the pass too, each for as many as it stands for.
@@ -214,14 +216,14 @@ class RowPass(Protocol):
             Sums of s a y x over its positive and negative rows, and of s a: a the slopes at ``width`` where the lines
             touch, s with the weights of a sample.
         distance : float
-            Mean of the absolute u of the near rows there.
+            Mean of the absolute u of the working set there.
         reads : float
             What this has cost.
         """
 
 
 class KeptRowPass(RowPass, Protocol):
-    """A row pass that can be written to a checkpoint, between two looks."""
+    """A row pass that can be written to a checkpoint, between two evaluations."""
 
     def kept(self):
         """What is kept of every row, a dictionary of arrays and numbers, or what stands for it."""
@@ -234,11 +236,11 @@ class LocalRowPass(KeptRowPass, Protocol):
     """A row pass in memory also has numbers of every row, for where a problem goes from one solver to another."""
 
     def dual_variables(self):
-        """(n_rows,) as the looks left them."""
+        """(n_rows,) as the evaluations left them."""
 
     def state(self):
-        """All that is kept of the rows and of the looks so far, to be sent or stored: `MemoryRowPass.from_state` goes
-        on from there. Not to be written to, for others may go on from it too."""
+        """All that is kept of the rows and of the evaluations so far, to be sent or stored: `MemoryRowPass.from_state`
+        goes on from there. Not to be written to, for others may go on from it too."""
 
     def dual_sums(self, a, loss, must_balance):
         """What a bound is made of at dual variables ``a`` (n_rows,) found by other means; a read, or two."""
@@ -288,7 +290,7 @@ class ScoreBlocks(Protocol):
         """The largest eigenvalue of the second moment, from below; so many reads."""
 
     def some_rows(self, size):
-        """Rows that stand for all, in memory as float64, their codes (n_problems, size) of -1 and 1, and weights."""
+        """Rows that stand for all, in memory as float64, their labels (n_problems, size) of -1 and 1, and weights."""
 
     def ridge_start(self, intercept, l2):
         """Weights and intercepts of one ridge regression of all problems, from a sample of rows."""

@@ -24,8 +24,8 @@ def _spectrum(X, weights, centred, graded):
     root = np.sqrt(weights)
     mean = np.asarray(X.T @ weights).ravel() / weights.sum() if centred else np.zeros(X.shape[1])
     if sp.issparse(X) and X.shape[1] >= X.shape[0]:          # rows are not centred in memory
-        along = np.asarray(X @ mean).ravel()
-        gram = dense(X @ X.T) - along[:, None] - along + mean @ mean
+        x_dot_mean = np.asarray(X @ mean).ravel()
+        gram = dense(X @ X.T) - x_dot_mean[:, None] - x_dot_mean + mean @ mean
         return above_rounding(*np.linalg.eigh(root[:, None] * gram * root))
     Z = (dense(X) - mean) * root[:, None]
     if graded:

@@ -10,7 +10,7 @@ from cmargin._runtime.aligned import contiguous
 from cmargin.margins._batches import as_real
 from cmargin.margins._checks import positive_array
 
-CHUNK = 1 << 19     # points between two looks for Ctrl-C: 20 ms of transform, 0.3 s of inverse
+CHUNK = 1 << 19     # points between two checks for Ctrl-C: 20 ms of transform, 0.3 s of inverse
 
 
 def psi_transform(a: ArrayLike, margin: ArrayLike = 1.0, scale: ArrayLike = 1.0) -> Any:

@@ -30,7 +30,7 @@ EVALUATIONS_AFTER_SUBSET = (2, 4)        # evaluations
 # evaluation: a fixed part, and one for every row (asv_benches/compare_products.py).
 REDUCTION_COST = (0.2, 5, 0.045)  # reads of X
 
-# ---------------------------------------------------------------- Newton steps by products
+# ---------------------------------------------------------------- Newton steps by conjugate gradients
 
 # Products of dense rows that fit into the cache take half the time they take elsewhere, the curvature does not
 # (smsvm.md, "Steps of a smooth loss begin by products").
@@ -69,7 +69,7 @@ HESSIAN_READS_PER_COLUMN = 0.2   # reads x bytes per column
 # Where rows beyond the margin have no curvature, the curvature of all dense rows costs this part of what it costs
 # otherwise (asv_benches/compare_samples.py).
 CURVED_SHARE = 0.6               # share of rows
-# A step by products that a sample preconditions costs so many reads besides the sample's curvature
+# A step by conjugate gradients that a sample preconditions costs so many reads besides the sample's curvature
 # (asv_benches/compare_samples.py).
 SAMPLED_STEP_READS = 4           # reads of X
 # A sweep of the dual over dense rows, by one thread, takes as long as so many reads by all threads (smsvm.md, "The
@@ -85,7 +85,7 @@ L2_PATH_FROM_STEP = 0.3          # share of a full step
 # "Squared hinge: short steps begin a path of penalties": with 0.3, 654 passes for 579).
 L2_PATH_GAP = 0.1                # relative duality gap
 # A path of l1 begins at w = 0 where there are no more rows a column than this, with a loss whose curvature is smooth,
-# and with one whose curvature jumps: with more the user's weight is as near (smsvm.md, "Rows in plenty").
+# and with one of discontinuous curvature: with more the user's weight is as near (smsvm.md, "Rows in plenty").
 L1_PATH_UP_TO_ROWS_PER_COLUMN = (1, 2)   # rows per column
 
 # ---------------------------------------------------------------- the dual first

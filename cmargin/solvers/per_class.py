@@ -2,7 +2,7 @@
 
 import numpy as np
 
-SLICE_NUMBERS = 3e8            # read between two looks at Ctrl-C: about 0.1 s on one core
+SLICE_NUMBERS = 3e8            # read between two checks for Ctrl-C: about 0.1 s on one core
 STEP_OVERHEAD = 150            # numbers that cost as much as the fixed part of a step
 STREAM_WORDS = 4               # of the state of one random stream
 NUMBERS_PER_THREAD = 2e5       # less than that is done before a second thread has woken up

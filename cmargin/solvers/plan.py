@@ -7,7 +7,7 @@ stage is a "probe", and the number arrives as its outcome. The numbers by which 
 
     probe      tell a number of the rows
     dual       sweeps and Newton steps of the dual, perhaps given up
-    products   Newton steps by products with wide rows, perhaps given up
+    products   Newton steps by conjugate gradients with wide rows, perhaps given up
     reduced    Newton steps in as many unknowns as there are rows
     subset     Newton steps on a tenth of the rows
     newton     Newton steps on all rows
@@ -45,7 +45,7 @@ class Outcome:
     what: str = ""             # of a probe
     gap: float = np.nan        # relative duality gap
     smoothing: float = np.nan  # with which it was left
-    numbers: tuple = ()        # that a probe told
+    numbers: tuple = ()        # that a probe found
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,10 @@ def next_stage(stats, problem, settings, outcomes):
     outcomes : list of Outcome
         Of the stages and probes before, in their order.
     """
-    told = {outcome.what or outcome.kind: outcome for outcome in outcomes}
+    outcome_of = {outcome.what or outcome.kind: outcome for outcome in outcomes}
     last = next((outcome for outcome in reversed(outcomes) if outcome.kind != "probe"), None)
     if last is None:
-        stage = dual_first(stats, problem, settings, told)
+        stage = dual_first(stats, problem, settings, outcome_of)
         if stage is not None:
             return stage
     elif last.status not in FOLLOWED.get(last.kind, ()):
@@ -97,7 +97,7 @@ def next_stage(stats, problem, settings, outcomes):
         return Stage("certify", "what is reported is evaluated on the rows themselves" if last.kind == "reduced" else
                      "rounding of so many sweeps may matter beside tol", "Newton steps on all rows go on",
                      smoothing=min(settings.smoothing, cost.WARM_SMOOTHING))
-    return newton_next(stats, problem, settings, told)
+    return newton_next(stats, problem, settings, outcome_of)
 
 
 def plan(stats, problem, settings, known=(), following=next_stage):
@@ -134,7 +134,7 @@ def refuse(problem, settings, stats):
 
 # ---------------------------------------------------------------- the dual first
 
-def dual_is_tried(stats, problem, settings, told):
+def dual_is_tried(stats, problem, settings, outcome_of):
     """True for rows whose curvature costs many reads of them, no l1, and l2 > 0; or the probe that would tell.
 
     A smooth loss is looked at closer, problem by problem (`reads_foreseen`).
@@ -151,7 +151,7 @@ def dual_is_tried(stats, problem, settings, told):
         return False                                                      # they would have to be copied
     m = stats.n_features
     if prices.dual_is_smooth(problem.loss):
-        reduced = not stats.sparse and prices.worth_reducing(stats)
+        reduced = not stats.sparse and prices.reducing_pays_off(stats)
         return m >= cost.SMOOTH_DUAL_FROM_COLUMNS \
             and (stats.sparse or stats.entries >= cost.SMOOTH_DUAL_FROM_ENTRIES) \
             and (not reduced or prices.reads_of_newton(stats, True) > cost.DUAL_FROM_NEWTON_READS)
@@ -159,46 +159,47 @@ def dual_is_tried(stats, problem, settings, told):
         return m >= cost.DUAL_FROM_COLUMNS and stats.entries >= cost.DUAL_FROM_ENTRIES \
             and stats.n_rows < cost.SUBSET_FROM_ROWS
     if prices.reads_of_newton(stats) <= cost.DUAL_FROM_NEWTON_READS:
-        return prices.sampled_reads(stats, False)[0] > 0 and are_light(stats, problem, cost.LIGHT_SAMPLED_ROWS, told)
+        return prices.sampled_reads(stats, False)[0] > 0 \
+            and are_light(stats, problem, cost.LIGHT_SAMPLED_ROWS, outcome_of)
     if not stats.sparse:
-        return not prices.subset_saves_evaluations(stats) or are_light(stats, problem, cost.LIGHT_MANY_ROWS, told)
+        return not prices.subset_saves_evaluations(stats) or are_light(stats, problem, cost.LIGHT_MANY_ROWS, outcome_of)
     return m > cost.CHEAP_HESSIAN_COLUMNS or \
-        (m >= cost.DUAL_FROM_COLUMNS and are_light(stats, problem, cost.LIGHT_SPARSE_ROWS, told))
+        (m >= cost.DUAL_FROM_COLUMNS and are_light(stats, problem, cost.LIGHT_SPARSE_ROWS, outcome_of))
 
 
 def chooses_rows(stats, problem, settings, outcomes):
     """Whether a seed chooses rows, or their order, in any stage that a fit may come to."""
-    told = {outcome.what: outcome for outcome in outcomes}
-    return bool(dual_is_tried(stats, problem, settings, told)) or stats.n_rows >= cost.SUBSET_FROM_ROWS \
-        or prices.sampled_reads(stats, prices.curvature_jumps(problem.loss))[0] > 0
+    outcome_of = {outcome.what: outcome for outcome in outcomes}
+    return bool(dual_is_tried(stats, problem, settings, outcome_of)) or stats.n_rows >= cost.SUBSET_FROM_ROWS \
+        or prices.sampled_reads(stats, prices.has_discontinuous_curvature(problem.loss))[0] > 0
 
 
-def are_light(stats, problem, most, told):
+def are_light(stats, problem, most, outcome_of):
     """Whether a row's dual variable, at its bound, moves the row's own margin by little: few sweeps then do."""
-    if "row_lengths" not in told:
+    if "row_lengths" not in outcome_of:
         return Stage("probe", "the dual is tried only where they are short beside the penalty",
                      what="row_lengths")
-    total, seen = told["row_lengths"].numbers
+    total, seen = outcome_of["row_lengths"].numbers
     return total <= most * problem.penalty.l2 * stats.n_rows * seen
 
 
-def dual_first(stats, problem, settings, told):
+def dual_first(stats, problem, settings, outcome_of):
     """The dual, a probe that decides about it, or None where Newton's method comes first."""
-    tried = dual_is_tried(stats, problem, settings, told)
+    tried = dual_is_tried(stats, problem, settings, outcome_of)
     if tried is False or isinstance(tried, Stage):
         return tried or None
     if not tried:
         return None
     smooth, chooses, reads = prices.dual_is_smooth(problem.loss), settings.linear_solver == "auto", np.inf
     if smooth and chooses:
-        reads = reads_foreseen(stats, told)
+        reads = reads_foreseen(stats, outcome_of)
         if isinstance(reads, Stage):
             return reads
     if smooth and reads > 0:
-        if "penalty_counts" not in told:
+        if "penalty_counts" not in outcome_of:
             return Stage("probe", "the dual has no use for a penalty beside which no row counts",
                          what="penalty_counts")
-        reads = reads if told["penalty_counts"].numbers[0] else 0
+        reads = reads if outcome_of["penalty_counts"].numbers[0] else 0
     if not reads > 0:
         return None
     price = prices.reads_of_newton(stats, smooth)
@@ -218,7 +219,7 @@ def dual_first(stats, problem, settings, told):
                  first_check=cost.NARROW_FIRST_CHECK if narrow else np.inf)
 
 
-def reads_foreseen(stats, told):
+def reads_foreseen(stats, outcome_of):
     """Reads after which the dual of a smooth loss may be known not to cost less; 0: it is not tried; or a probe.
 
     Newton's method on all columns needs few evaluations there, so that a trial of the dual would cost a good part of
@@ -236,19 +237,19 @@ def reads_foreseen(stats, told):
     if stats.sparse and stats.entries < cost.WEIGHED_FROM_ENTRIES:
         return 0
     enough = cost.DUAL_SHARE * (min(price, cost.SPARSE_NEWTON_READS) if stats.sparse else price)
-    if "length_ratio" not in told:
+    if "length_ratio" not in outcome_of:
         return Stage("probe", "their ratio tells how many sweeps the dual needs",
                      what="length_ratio")
-    if told["length_ratio"].status == "none":
+    if outcome_of["length_ratio"].status == "none":
         return 0
-    kappa, n_sample = told["length_ratio"].numbers
+    kappa, n_sample = outcome_of["length_ratio"].numbers
     if cost.SWEEPS_FIRST + cost.SWEEPS_EACH * kappa <= enough:
         return np.inf
     if stats.sparse:
         return 0
-    if "without_margin" not in told:
+    if "without_margin" not in outcome_of:
         return Stage("probe", "rows without a margin of 1 tell how many sweeps the dual needs", what="without_margin")
-    moved, = told["without_margin"].numbers
+    moved, = outcome_of["without_margin"].numbers
     if cost.SWEEPS_FIRST + cost.SWEEPS_EACH * kappa * moved <= enough:
         return np.inf
     if moved > cost.FEW_WITHOUT_MARGIN * np.sqrt(m / n_sample):
@@ -265,45 +266,45 @@ def is_reduced(stats, problem, settings):
         return False
     return settings.linear_solver == "woodbury" or (
         settings.linear_solver == "auto" and stats.in_memory and settings.line_search == "exact"
-        and not problem.penalty.has_kinks and prices.worth_reducing(stats))
+        and not problem.penalty.has_kinks and prices.reducing_pays_off(stats))
 
 
-def newton_next(stats, problem, settings, told):
+def newton_next(stats, problem, settings, outcome_of):
     """The stage of Newton's method, or a probe that decides about it."""
-    dual, start = told.get("dual"), "warm" if problem.warm else "zero"
+    dual, start = outcome_of.get("dual"), "warm" if problem.warm else "zero"
     if dual is not None and dual.gap <= cost.GAP_TO_BEGIN_ANEW[stats.sparse]:
         start = "last"
     smoothing = None if start == "zero" else min(settings.smoothing, cost.WARM_SMOOTHING)
-    columns = prices.worth_columns(stats, problem, settings)
-    products = columns or prices.worth_products(stats, problem, settings)
+    columns = prices.columns_limit(stats, problem, settings)
+    products = columns or prices.products_limit(stats, problem, settings)
     if is_reduced(stats, problem, settings):
-        if products and "products" not in told:
+        if products and "products" not in outcome_of:
             return Stage("products", f"up to {products} products a step cost less than as many unknowns as rows",
                          "all goes on in as many unknowns as rows", start=start, products=products)
         return Stage("reduced", f"there are {stats.n_rows:,} rows and {stats.n_features:,} columns",
-                     start="last" if "products" in told else start, smoothing=smoothing)
+                     start="last" if "products" in outcome_of else start, smoothing=smoothing)
     if settings.line_search == "quadratic":
         return Stage("published", "line_search='quadratic' says so", start=start)
     sampled = prices.sample_for_products(stats, problem, settings)
     grows = settings.subset_growth == "auto" and start == "zero" and not products and settings.max_passes >= 2 \
         and (stats.in_memory or not stats.reads_are_shared or problem.n_problems == 1) \
         and prices.subset_is_large(stats.n_rows, problem.n_columns, problem.loss)
-    near = problem.loss.name == "hinge" and problem.penalty.l2 > 0 and not problem.penalty.has_kinks \
+    working_set = problem.loss.name == "hinge" and problem.penalty.l2 > 0 and not problem.penalty.has_kinks \
         and sampled is None and stats.n_rows >= cost.WORKING_SET_FROM_ROWS \
         and prices.subset_is_large(stats.n_rows, problem.n_columns, HINGE)
-    if grows or near:
-        if "class_sizes" not in told:
+    if grows or working_set:
+        if "class_sizes" not in outcome_of:
             return Stage("probe", "rows of weight 0 are no part of a subset", what="class_sizes")
-        counted = sum(told["class_sizes"].numbers)
+        counted = sum(outcome_of["class_sizes"].numbers)
         grows = grows and prices.subset_is_large(counted, problem.n_columns, problem.loss)
-        near = near and prices.subset_is_large(counted, problem.n_columns, HINGE)
-    if grows and "subset" not in told:
+        working_set = working_set and prices.subset_is_large(counted, problem.n_columns, HINGE)
+    if grows and "subset" not in outcome_of:
         return Stage("subset", f"a tenth of {stats.n_rows:,} rows settles most of {problem.n_columns:,} unknowns")
-    if grows and told["subset"].status == "done":
-        start, smoothing = "last", cost.WIDER_AFTER_SUBSET * told["subset"].smoothing
+    if grows and outcome_of["subset"].status == "done":
+        start, smoothing = "last", cost.WIDER_AFTER_SUBSET * outcome_of["subset"].smoothing
     return Stage("newton", newton_reason(stats, problem, settings, products, columns, sampled), start=start,
                  smoothing=smoothing, products=products, columns=bool(columns),
-                 sampled=None if columns else sampled, working_set=near)
+                 sampled=None if columns else sampled, working_set=working_set)
 
 
 def newton_reason(stats, problem, settings, products, columns, sampled):
@@ -314,7 +315,8 @@ def newton_reason(stats, problem, settings, products, columns, sampled):
     if products:
         by.append(f"up to {products} Hessian-vector products a step")
     if sampled is not None:
-        by.append(f"up to {sampled.worth} products a step, preconditioned by the Hessian of {sampled.rows:,} rows")
+        by.append(f"up to {sampled.products_limit} products a step, "
+                  f"preconditioned by the Hessian of {sampled.rows:,} rows")
     if settings.linear_solver == "cg" or (settings.linear_solver != "cholesky" and not problem.penalty.has_kinks
                                           and prices.too_wide(stats.n_rows, problem.n_columns)):
         by.append("conjugate gradients")

@@ -1,4 +1,4 @@
-"""What Newton's method costs in reads of the rows, about: evaluations with curvature, factors, products.
+"""What Newton's method costs in reads of the rows, about: evaluations with curvature, factors, Hessian-vector products.
 
 Which way a fit goes is chosen by these prices, not by timings, so that it is the same on every machine. ``stats`` is
 the `DataStats` of the rows everywhere; `cmargin.solvers.cost` has the numbers.
@@ -15,17 +15,17 @@ BY_DUAL = tuple(loss for loss, facts in FACTS.items() if not np.isnan(facts["dua
 
 
 class Sampled(NamedTuple):
-    """Rows whose curvature preconditions products with all rows."""
+    """Rows whose curvature preconditions Hessian-vector products of all rows."""
 
     rows: int
-    worth: int                 # products that a step may then take, in place of the curvature of all rows
+    products_limit: int        # products that a step may then take, in place of the curvature of all rows
     seed: int
 
 
 # ---------------------------------------------------------------- what is known of a loss
 
 def has_dual_steps(loss):
-    """Whether the dual's own solver takes the loss: each dual variable is worth a - bend a^2 / 2."""
+    """Whether the dual's own solver takes the loss: each dual variable adds a - bend a^2 / 2 to the bound."""
     return not np.isnan(loss.facts["dual_bend"])
 
 
@@ -34,7 +34,7 @@ def dual_is_smooth(loss):
     return loss.facts["dual_bend"] > 0
 
 
-def curvature_jumps(loss):
+def has_discontinuous_curvature(loss):
     """Whether rows beyond the margin have no curvature; the hinge is smoothed."""
     return not loss.facts["calibrated"] and loss.name != "hinge"
 
@@ -46,7 +46,7 @@ def too_wide(n_rows, n_columns):
     return n_columns > (cost.FACTOR_UP_TO_COLUMNS if n_columns < n_rows else cost.FACTOR_UP_TO_COLUMNS_OF_FEW_ROWS)
 
 
-def worth_reducing(stats):
+def reducing_pays_off(stats):
     """True for data with more columns than rows, which X' = QR gives as many unknowns as rows."""
     n, m = stats.n_rows, stats.n_features
     return 1 < n <= cost.REDUCE_UP_TO_ROWS and m > cost.REDUCE_FROM_COLUMNS_PER_ROW * n \
@@ -80,7 +80,7 @@ def price_of_evaluation(stats, smooth):
 
 
 def price_of_step(stats, smooth):
-    """The same, or of a step by products that the curvature of a sample preconditions."""
+    """The same, or of a step by conjugate gradients that the curvature of a sample preconditions."""
     block, sampled = sampled_reads(stats, smooth)                         # the dual is for no smooth loss but such
     if block == 0:
         return price_of_evaluation(stats, smooth)
@@ -103,7 +103,7 @@ def reads_of_newton(stats, smooth=False):
     if not stats.sparse:
         if m <= cost.CHEAP_HESSIAN_COLUMNS and not smooth:
             return cost.NARROW_NEWTON_READS
-        if worth_reducing(stats):                                         # as many unknowns as rows, through X' = QR
+        if reducing_pays_off(stats):                                      # as many unknowns as rows, through X' = QR
             return price_of_reducing(stats, smooth)
     if too_wide(n, m):
         return np.inf if stats.sparse else cost.CG_NEWTON_READS
@@ -112,28 +112,28 @@ def reads_of_newton(stats, smooth=False):
 
 # ---------------------------------------------------------------- products in place of a factor
 
-def sampled_reads(stats, jumping):
+def sampled_reads(stats, discontinuous):
     """What the curvature of all dense rows costs, and that of a sample; (0, 0) where a sample saves nothing."""
     n, m = stats.n_rows, stats.n_features
     sample = cost.SAMPLE_ROWS_PER_COLUMN * m
     if stats.sparse or not stats.here or m < cost.CHEAP_HESSIAN_COLUMNS or n < cost.ROWS_PER_SAMPLED_ROW * sample \
             or too_wide(n, m):
         return 0.0, 0.0
-    block = cost.HESSIAN_READS_PER_COLUMN / stats.itemsize * m * (cost.CURVED_SHARE if jumping else 1)
+    block = cost.HESSIAN_READS_PER_COLUMN / stats.itemsize * m * (cost.CURVED_SHARE if discontinuous else 1)
     sampled = block * sample / n
     return (block, sampled) if block - sampled >= cost.FEWEST_PRODUCTS else (0.0, 0.0)
 
 
 def sample_for_products(stats, problem, settings, seed=0):
     """`Sampled`, or None where the curvature of all rows is cheaper."""
-    block, sampled = sampled_reads(stats, curvature_jumps(problem.loss))
-    worth = int(min(block - sampled, cost.MOST_PRODUCTS, settings.max_passes / cost.TRIAL_STEPS))
+    block, sampled = sampled_reads(stats, has_discontinuous_curvature(problem.loss))
+    products_limit = int(min(block - sampled, cost.MOST_PRODUCTS, settings.max_passes / cost.TRIAL_STEPS))
     if settings.linear_solver != "auto" or problem.penalty.has_kinks or not problem.penalty.l2 > 0 \
-            or worth < cost.FEWEST_PRODUCTS \
+            or products_limit < cost.FEWEST_PRODUCTS \
             or settings.max_passes < cost.SAMPLE_FROM_MAX_PASSES:
         return None
     rows = cost.SAMPLE_ROWS_PER_COLUMN
-    return Sampled(rows * stats.n_features, worth, seed + rows)           # not the rows of a subset
+    return Sampled(rows * stats.n_features, products_limit, seed + rows)  # not the rows of a subset
 
 
 def may_choose(stats, problem, settings):
@@ -141,7 +141,7 @@ def may_choose(stats, problem, settings):
     return settings.linear_solver == "auto" and stats.here and problem.loss.name != "hinge"
 
 
-def worth_columns(stats, problem, settings):
+def columns_limit(stats, problem, settings):
     """Reads of columns that a step with l1 may take in place of a block, factors not counted; 0: none."""
     if not may_choose(stats, problem, settings):
         return 0
@@ -151,14 +151,14 @@ def worth_columns(stats, problem, settings):
     return max(cost.FEWEST_PRODUCTS, int(cost.OUTER_PRODUCT_READS * stats.entries_per_row))
 
 
-def worth_products(stats, problem, settings):
-    """Products with the rows that a step may take in place of an evaluation with curvature and its factor; 0: none."""
+def products_limit(stats, problem, settings):
+    """Hessian-vector products that a step may take in place of an evaluation with curvature and its factor; 0: none."""
     if not may_choose(stats, problem, settings):
         return 0
     if problem.penalty.has_kinks or not problem.penalty.l2 > 0 \
             or (not problem.loss.facts["calibrated"] and not stats.sparse):
-        return 0                                                          # a curvature that jumps asks for more steps
-    if worth_reducing(stats):
+        return 0                                                          # discontinuous curvature asks for more steps
+    if reducing_pays_off(stats):
         stored = stats.n_features / stats.entries_per_row                 # they are made dense for it
         price = price_of_reducing(stats, True) * stored / 4
     elif too_wide(stats.n_rows, stats.n_features):
@@ -167,7 +167,7 @@ def worth_products(stats, problem, settings):
         price = price_of_evaluation(stats, True)
     if not stats.sparse and stats.entries * stats.itemsize <= cost.CACHED_BYTES:
         price *= 2
-    block, sampled = sampled_reads(stats, curvature_jumps(problem.loss))
+    block, sampled = sampled_reads(stats, has_discontinuous_curvature(problem.loss))
     if block > 0 and settings.max_passes >= cost.SAMPLE_FROM_MAX_PASSES:  # there are better products than these
         price = min(price, cost.FEWEST_PRODUCTS + sampled)
     price = min(price, cost.MOST_PRODUCTS, settings.max_passes / cost.TRIAL_STEPS)

@@ -30,9 +30,9 @@ class Settings:
     smoothing_decay: float = 0.5
     linear_solver: str = "auto"
     clock: RunClock = field(default_factory=lambda: RunClock(None))    # of all drivers of a fit
-    stop: object = None                    # () -> bool, asked after every look
+    stop: object = None                    # () -> bool, asked after every evaluation
     width_end: float = 0.0                 # leave once the smoothing is below: for subsets
-    tell: object = None                    # (Result) -> None, called after every look
+    tell: object = None                    # (Result) -> None, called after every evaluation
     between: object = None                 # () -> status to leave with or None, asked between two slices
     line_search: str = "exact"
     subset_growth: str | None = "auto"
@@ -46,12 +46,12 @@ class Settings:
     def pauses(self):
         return self.stop is not None or self.tell is not None
 
-    def for_near_rows(self, tol, most):
+    def for_working_set(self, tol, most):
         """``most``: passes that they may take."""
         return replace(self, tol=tol, max_passes=most, width_end=np.finfo(float).tiny, stop=None, tell=None)
 
     def for_subset(self, width_end, whole):
-        """``whole``: passes that must be left for a first look at all rows."""
+        """``whole``: passes that must be left for a first evaluation over all rows."""
         return replace(self, width_end=width_end, max_passes=self.max_passes - whole)
 
 

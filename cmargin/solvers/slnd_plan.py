@@ -110,18 +110,19 @@ def softmax_is_cheap(stats, n_classes):
 
 def next_softmax_stage(problem, outcomes):
     """The `Stage` that follows ``outcomes``, or None at the end; of passes, an outcome tells the rows held out."""
-    told = {outcome.kind: outcome for outcome in outcomes}
-    if not told:
+    outcome_of = {outcome.kind: outcome for outcome in outcomes}
+    if not outcome_of:
         if optimum_will_do(problem):
             return Stage("optimum", f"{problem.n_rows:,} rows are too few to hold any out for passes")
         held = f"judged on {problem.n_held:,} rows held out" if problem.n_held else "as many as are allowed"
         return Stage("passes", f"they are {held}")
-    if "optimum" in told or "refit" in told or told["passes"].status == "stopped":
+    if "optimum" in outcome_of or "refit" in outcome_of or outcome_of["passes"].status == "stopped":
         return None
-    if "path" not in told and path_is_cheap(problem):
+    if "path" not in outcome_of and path_is_cheap(problem):
         return Stage("path", "products with all whitened rows are cheap", "the weights of the passes are kept")
-    n_held, = told["passes"].numbers
-    if ("path" not in told or told["path"].status == "left") and n_held > cost.REFIT_FROM_HELD_SHARE * problem.n_rows:
+    n_held, = outcome_of["passes"].numbers
+    if ("path" not in outcome_of or outcome_of["path"].status == "left") \
+            and n_held > cost.REFIT_FROM_HELD_SHARE * problem.n_rows:
         return Stage("refit", f"{n_held:,} rows were held out, and are to be learnt from, too")
     return None
 

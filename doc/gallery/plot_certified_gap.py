@@ -2,8 +2,8 @@
 How far from the optimum? A certificate knows
 =============================================
 
-:class:`~cmargin.SmSVMClassifier` reads its data a few times and proves, after every look, how far its objective can
-be from the minimum. ``LinearSVC`` minimises the same objective without such a proof. Here it is run with more and
+:class:`~cmargin.SmSVMClassifier` reads its data a few times and proves, after every evaluation, how far its objective
+can be from the minimum. ``LinearSVC`` minimises the same objective without such a proof. Here it is run with more and
 more iterations, and its distance from the certified minimum is measured afterwards.
 """
 

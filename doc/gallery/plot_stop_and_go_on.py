@@ -4,8 +4,8 @@ Stopping and continuing a fit
 
 A fit that is stopped by ``max_time``, a callback or Ctrl-C keeps the best weights so far, and ``warm_start``
 continues from them. Here a callback stops the fit when the certified gap is below one per cent, and a second fit
-continues to 1e-6. Its first look has no proof yet, because weights are kept between fits, but not the dual variables
-of a proof.
+continues to 1e-6. Its first evaluation has no proof yet, because weights are kept between fits, but not the dual
+variables of a proof.
 """
 
 import warnings

@@ -228,12 +228,12 @@ def disk(model, X, y, rng, found):
     with tempfile.TemporaryDirectory() as folder:
         model.set_params(checkpoint=Checkpoint(os.path.join(folder, "fit"), seconds=0.0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(rng.integers(0, 20_000)), resource.RLIM_INFINITY))
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as received:
             warnings.simplefilter("always")
             met = attempt(model, X, y, (), found)
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         left = os.listdir(folder)
-    full = sum("checkpoint" in str(warning.message).lower() for warning in told)
+    full = sum("checkpoint" in str(warning.message).lower() for warning in received)
     if full > 1:
         found.add("words", f"{full} warnings of one full disk")
     if left:

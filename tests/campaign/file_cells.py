@@ -192,7 +192,7 @@ LABELLED = {
 }
 KINDS = {
     "int": LabelKind(taking(WHOLE, list), WHOLE, "files"), "negative": LabelKind(taking([-5, -1, 3], list), [-5, -1, 3],
-                                                                                "files"),
+                                                                                 "files"),
     "whole floats": LabelKind(taking([0.0, 1.0, 2.0], list), [0.0, 1.0, 2.0], "files"),
     "beyond 2^53": LabelKind(taking(IDS, list), IDS, "files"), "bool": LabelKind(taking(TRUTH, list), TRUTH, "files"),
     "str": LabelKind(taking(WORDS, list), WORDS, "files"),
@@ -223,7 +223,7 @@ def verdict_of_command(file, kind, seed=0):
         return Verdict(REFUSED, f"no such file: {error}")
     model = in_file("command.model")
     status, _, err = run("fit", *given, "--model", model, "--method", "smsvm", "--scale", "none", "--quiet",
-                           "--threads", "1", "--set", "max_passes=20")
+                         "--threads", "1", "--set", "max_passes=20")
     if status:
         in_words = status in (1, 2) and "error:" in err and "Traceback" not in err and "CMARGIN_TRACEBACK" not in err
         return Verdict(REFUSED if in_words else WRONG, err.strip())

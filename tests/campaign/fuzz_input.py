@@ -170,7 +170,7 @@ LIES = {
 
 
 def lying_csr(X, name, rng):
-    """CSR whose structure is not what it says; flags that spare it a look are set now and then."""
+    """CSR whose structure is not what it says; flags that spare it a check are set now and then."""
     X = sp.csr_matrix(X, copy=True)
     if rng.random() < 0.5:
         X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)

@@ -150,8 +150,8 @@ class InteriorPoint:
         F, H, *factor = system
         A, q, c, s = self.A, self.q, self.c, self.split
         to_u, to_v, to_slack, to_excess = goal
-        pull = A.T @ at.a
-        force = q * at.w - pull
+        dual_vector = A.T @ at.a
+        force = q * at.w - dual_vector
         tu = to_u / at.u - (force[s] + c[s] - at.zu)
         tv = to_v / at.v - (c[s] - force[s] - at.zv)
         Du, Dv = at.zu / at.u, at.zv / at.v

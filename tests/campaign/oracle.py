@@ -61,17 +61,17 @@ class Binary:
         penalised = np.append(w, b) if self.intercept == "penalised" else w
         return LONG(self.l2) / 2 * (penalised @ penalised) + LONG(self.l1) * np.abs(penalised).sum()
 
-    def pull(self, signed):
+    def dual_vector(self, signed):
         """Sum of a y x, whose size the penalty bounds."""
-        pull = signed @ self.rows
-        return np.append(pull, signed.sum()) if self.intercept == "penalised" else pull
+        dual_vector = signed @ self.rows
+        return np.append(dual_vector, signed.sum()) if self.intercept == "penalised" else dual_vector
 
     def dual(self, a):
         """A true lower bound from multipliers a, whatever they are: clipped, balanced, shrunk."""
         a = np.clip(np.asarray(a, LONG), 0, self.m)
         if self.intercept == "free":
             a = balanced(a, self.y)
-        return max(LONG(0), best_multiple(a.sum(), self.pull(a * self.y), LONG(self.l2), LONG(self.l1)))
+        return max(LONG(0), best_multiple(a.sum(), self.dual_vector(a * self.y), LONG(self.l2), LONG(self.l1)))
 
     def solution(self):
         """(w, b, a) near the minimum."""
@@ -86,18 +86,18 @@ def balanced(a, y):
     return np.where(y * (positive - negative) > 0, a * (min(positive, negative) / max(positive, negative)), a)
 
 
-def best_multiple(total, pull, l2, l1):
-    """max over 0 <= t <= 1 of t total - |soft(t pull, l1)|^2 / (2 l2), or a value not far below."""
-    largest = np.abs(pull).max(initial=0)
+def best_multiple(total, dual_vector, l2, l1):
+    """max over 0 <= t <= 1 of t total - |soft(t dual_vector, l1)|^2 / (2 l2), or a value not far below."""
+    largest = np.abs(dual_vector).max(initial=0)
     if l2 == 0:
         return total * min(LONG(1), l1 / largest) if largest > 0 else total
     if l1 == 0:
-        square = pull @ pull
+        square = dual_vector @ dual_vector
         t = min(LONG(1), l2 * total / square) if square > 0 else LONG(1)
         return t * total - t * t * square / (2 * l2)
     values = []
     for t in (LONG(1), min(LONG(1), l1 / largest) if largest > 0 else LONG(1)):
-        soft = np.maximum(np.abs(t * pull) - l1, 0)
+        soft = np.maximum(np.abs(t * dual_vector) - l1, 0)
         values.append(t * total - soft @ soft / (2 * l2))
     return max(values)
 
@@ -209,11 +209,11 @@ class Scaled:
         a = np.clip(a, 0, self.m)
         if self.free:
             a = balanced(a, self.y)
-        pull = np.abs(a @ self.A)[:len(self.q) - self.free]
-        q, c = self.q[:len(pull)], self.c[:len(pull)]
-        over = np.maximum(pull - c, 0)
+        dual_vector = np.abs(a @ self.A)[:len(self.q) - self.free]
+        q, c = self.q[:len(dual_vector)], self.c[:len(dual_vector)]
+        over = np.maximum(dual_vector - c, 0)
         if (q == 0).any():                         # l2 = 0, or far below what the rows can feel
-            bad = (q == 0) & (pull > 0)
-            t = min(1.0, (c[bad] / pull[bad]).min(initial=1.0))
+            bad = (q == 0) & (dual_vector > 0)
+            t = min(1.0, (c[bad] / dual_vector[bad]).min(initial=1.0))
             return primal, t * a.sum()
         return primal, a.sum() - (over**2 / (2 * q)).sum()

@@ -139,7 +139,7 @@ def check_seed(seed):
     found = Findings(seed, describe(seed))
     model, X, y, l2, caught = fit(seed)
     objective, bound, rounding, of_bound = optimum(X, y, l2, model)
-    told = [str(one.message) for one in caught if issubclass(one.category, ConvergenceWarning)]
+    received = [str(one.message) for one in caught if issubclass(one.category, ConvergenceWarning)]
     off, gap = float(abs(model.objective_ - objective)), model.duality_gap_
     found.note("reads", model.n_passes_)
     found.note("objective off", off / float(objective))
@@ -152,13 +152,13 @@ def check_seed(seed):
         if excess > gap * objective + rounding:
             found.add("false gap", f"{gap:.3g} reported, is at least {float(excess / objective):.3g}")
     if gap > TOL:
-        words = re.search(r"gap of (\S+) where", told[0]) if told else None
+        words = re.search(r"gap of (\S+) where", received[0]) if received else None
         if words is None or not np.isclose(float(words[1]), gap, rtol=0.1):
-            found.add("silent", f"gap {gap:.3g}, warnings {told}")
+            found.add("silent", f"gap {gap:.3g}, warnings {received}")
         if are_alike(X):
             found.add("short", f"gap {gap:.3g} after {model.n_passes_:.0f} reads")
         else:
             found.count("columns far from alike, and a gap above tol that is told")
-    elif told:
-        found.add("false warning", told[0])
+    elif received:
+        found.add("false warning", received[0])
     return found

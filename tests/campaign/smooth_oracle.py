@@ -55,17 +55,17 @@ class SmoothBinary(Binary):
 
     def dual(self, a):
         """A lower bound from multipliers a of either label, m times a dual variable, whatever they are."""
-        _, worth, largest = LOSSES[self.loss]
+        _, gain, largest = LOSSES[self.loss]
         a = np.clip(np.asarray(a, LONG), 0, self.m * LONG(largest))
         if self.intercept == "free":
             a = balanced(a, self.y)
-        pull = np.abs(self.pull(a * self.y))
+        dual_vector = np.abs(self.dual_vector(a * self.y))
         share = np.divide(a, self.m, out=np.zeros(len(a), LONG), where=self.m > 0)
         if self.l2 > 0:
-            over = np.maximum(pull - LONG(self.l1), 0)
-            return self.m @ worth(share) - over @ over / (2 * LONG(self.l2))
-        size = pull.max(initial=0)
-        return self.m @ worth(share * (min(LONG(1), LONG(self.l1) / size) if size > 0 else 1))
+            over = np.maximum(dual_vector - LONG(self.l1), 0)
+            return self.m @ gain(share) - over @ over / (2 * LONG(self.l2))
+        size = dual_vector.max(initial=0)
+        return self.m @ gain(share * (min(LONG(1), LONG(self.l1) / size) if size > 0 else 1))
 
     def solution(self):
         """(w, b, a) by Newton's method on columns centred, where the intercept is free, and scaled to at most 1."""

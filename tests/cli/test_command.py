@@ -89,8 +89,8 @@ def write_parquet(path):
 def test_every_format_is_trained_on_and_predicted(write, name, more, method, folder, capsys):
     write(folder)
     assert main(["fit", name, *more, "--method", method, "--model", "m", "--seed", "3"]) == 0
-    told = capsys.readouterr()
-    assert "300 rows x 5, 3 classes" in told.out and "The model is in m." in told.out and told.err == ""
+    said = capsys.readouterr()
+    assert "300 rows x 5, 3 classes" in said.out and "The model is in m." in said.out and said.err == ""
     assert main(["evaluate", name, *more, "--model", "m", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["accuracy"] > 0.85
     assert main(["predict", name, "--model", "m", "--out", "p.txt"]) == 0
@@ -187,8 +187,8 @@ def test_labels_are_read_as_the_classes_of_the_model_are(folder, capsys):
     assert main(["fit", "ones.csv", "--method", "smsvm", "--set", "C=100", "--model", "ones.model"]) == 0
     capsys.readouterr()
     assert main(["evaluate", "padded.csv", "--model", "ones.model", "--format", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["accuracy"] == 1 and told["data"]["labels not known"] == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["accuracy"] == 1 and said["data"]["labels not known"] == 0
 
 
 def test_a_model_of_dense_rows_takes_sparse_ones(folder, capsys):
@@ -213,9 +213,9 @@ def test_rows_that_stay_in_their_file(folder, capsys, monkeypatch):
     assert main(["fit", *given, "m", "--method", "smsvm", "--quiet"]) == 0
     assert load("m").scaler is None
     main(["evaluate", *given, "m", "--format", "json"])
-    told = json.loads(capsys.readouterr().out)
-    assert told["accuracy"] == whole["accuracy"]
-    assert told["margins"]["median"] == pytest.approx(whole["margins"]["median"], rel=1e-3)
+    said = json.loads(capsys.readouterr().out)
+    assert said["accuracy"] == whole["accuracy"]
+    assert said["margins"]["median"] == pytest.approx(whole["margins"]["median"], rel=1e-3)
     assert "needs rows that fit into memory; use --scale none" in failed(capsys, "fit", *given, "m", "--scale", "rows")
     assert main(["fit", *given, "m", "--quiet"]) == 0
     assert load("m").scaler is None

@@ -18,35 +18,35 @@ from cmargin.__main__ import main
 def evaluated(folder, capsys):
     main(["fit", "trees.csv", "--model", "m", "--quiet", "--seed", "5"])
 
-    def told(*argv, data="trees.csv"):
+    def report(*argv, data="trees.csv"):
         assert main(["evaluate", data, "--model", "m", *argv]) == 0
         return capsys.readouterr().out
 
-    return told
+    return report
 
 
 def test_numbers_are_the_librarys(evaluated):
-    told = json.loads(evaluated("--format", "json"))
+    report = json.loads(evaluated("--format", "json"))
     rows = StandardScaler().fit_transform(X)
     model = SLNDClassifier(random_state=5).fit(rows, NAMES[Y])
     scores, shares = model.decision_function(rows), model.predict_proba(rows)
     at = np.arange(len(Y))
     others = np.where(np.arange(3) == Y[:, None], -np.inf, scores)
     lead = scores[at, Y] - others.max(axis=1)
-    assert told["accuracy"] == pytest.approx(model.score(rows, NAMES[Y])) == np.mean(lead > 0)
-    assert told["margins"]["median"] == pytest.approx(np.median(lead))
-    assert told["margins"]["share at most 0"] == pytest.approx(np.mean(lead <= 0))
-    assert told["log-loss"] == pytest.approx(-np.mean(np.log(shares[at, Y])))
-    assert told["most frequent class"] == pytest.approx(np.bincount(Y).max() / len(Y))
-    assert [one["rows"] for one in told["classes"]] == np.bincount(Y).tolist()
-    assert told["classes"][0]["recall"] == pytest.approx(np.mean(model.predict(rows)[Y == 0] == "ash"))
+    assert report["accuracy"] == pytest.approx(model.score(rows, NAMES[Y])) == np.mean(lead > 0)
+    assert report["margins"]["median"] == pytest.approx(np.median(lead))
+    assert report["margins"]["share at most 0"] == pytest.approx(np.mean(lead <= 0))
+    assert report["log-loss"] == pytest.approx(-np.mean(np.log(shares[at, Y])))
+    assert report["most frequent class"] == pytest.approx(np.bincount(Y).max() / len(Y))
+    assert [one["rows"] for one in report["classes"]] == np.bincount(Y).tolist()
+    assert report["classes"][0]["recall"] == pytest.approx(np.mean(model.predict(rows)[Y == 0] == "ash"))
 
 
 def test_labels_that_are_not_known_count_as_wrong(evaluated, folder):
     (folder / "new.csv").write_text(csv_text(labels=np.where(np.arange(300) < 30, "oak", NAMES[Y])))
-    told = json.loads(evaluated("--format", "json", data="new.csv"))
-    assert told["data"]["labels not known"] == 30 and 0.7 < told["accuracy"] <= 0.9
-    assert sum(one["rows"] for one in told["classes"]) == 270
+    report = json.loads(evaluated("--format", "json", data="new.csv"))
+    assert report["data"]["labels not known"] == 30 and 0.7 < report["accuracy"] <= 0.9
+    assert sum(one["rows"] for one in report["classes"]) == 270
     assert "30 rows, counted as wrong" in evaluated(data="new.csv")
 
 

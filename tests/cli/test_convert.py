@@ -107,9 +107,9 @@ def test_a_command_reads_it_too(text, tmp_path, capsys, ending, pack):
 
 
 def test_what_the_disc_says_is_not_damage(text):
-    with pytest.raises(OSError, match="Input/output error") as told, opened_text(text[2]):
+    with pytest.raises(OSError, match="Input/output error") as received, opened_text(text[2]):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
-    assert told.value.errno == errno.EIO
+    assert received.value.errno == errno.EIO
 
 
 @pytest.mark.parametrize("damage", [lambda whole: whole[:len(whole) // 2],

@@ -8,7 +8,7 @@ from cmargin import SLNDClassifier, SmSVMClassifier
 from cmargin.__main__ import main
 
 
-def told(capsys, *options):
+def explained(capsys, *options):
     assert main(["explain", *options]) == 0
     return capsys.readouterr().out.splitlines()
 
@@ -47,7 +47,7 @@ def told(capsys, *options):
      ["Penalised optimum"]),
 ])
 def test_the_stages_of_a_shape_are_named_in_their_order(options, stages, capsys):
-    first, *lines = told(capsys, *options)
+    first, *lines = explained(capsys, *options)
     assert "rows of" in first and len(lines) == len(stages)
     for number, (line, stage) in enumerate(zip(lines, stages, strict=True), 1):
         assert line.startswith(f"{number}. {stage}") and ", as " in line
@@ -57,7 +57,7 @@ def test_the_rows_of_a_file_say_what_they_are(tmp_path, capsys):
     X = sp.random(40, 300, 0.1, format="csr", random_state=0)
     sp.save_npz(tmp_path / "X.npz", X)
     np.save(tmp_path / "y.npy", np.arange(40) % 3)
-    first, *_ = told(capsys, str(tmp_path / "X.npz"), "--labels", str(tmp_path / "y.npy"), "--set", "C=2.0")
+    first, *_ = explained(capsys, str(tmp_path / "X.npz"), "--labels", str(tmp_path / "y.npy"), "--set", "C=2.0")
     assert first.startswith("40 rows of 300 columns (sparse float64, 30 entries a row, in memory), 3 binary problems")
     assert f"l2={1 / 80:.3g}" in first
 

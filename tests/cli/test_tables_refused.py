@@ -156,11 +156,11 @@ def test_a_link_stays_a_link_and_a_pipe_a_pipe(tmp_path):
     if not hasattr(os, "mkfifo"):
         return
     os.mkfifo(pipe)
-    told = []
-    reader = threading.Thread(target=lambda: told.append(Path(pipe).read_text()), daemon=True)
+    received = []
+    reader = threading.Thread(target=lambda: received.append(Path(pipe).read_text()), daemon=True)
     reader.start()
     check_writable(pipe)
     with output_file(pipe, "w") as file:
         file.write("through")
     reader.join(30)
-    assert told == ["through"] and not os.path.isfile(pipe)
+    assert received == ["through"] and not os.path.isfile(pipe)

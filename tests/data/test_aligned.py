@@ -120,10 +120,10 @@ def test_every_estimator_and_what_is_unpickled_in_place(data, estimator, make, o
     np.testing.assert_array_equal(again.coef_, getattr(plain, go_on)(make(X), y).coef_)
 
 
-def test_views_of_a_home_and_blocks_of_margins(monkeypatch, data):
+def test_views_of_a_source_and_blocks_of_margins(monkeypatch, data):
     X, y = data
-    source, codes, weight = open_rows(X), off_by_one(2.0 * y - 1), off_by_one(np.linspace(0.5, 2, len(y)))
-    assert source.row_pass(codes, intercept=True, n_threads=1).code.flags.aligned
+    source, signed_weights, weight = open_rows(X), off_by_one(2.0 * y - 1), off_by_one(np.linspace(0.5, 2, len(y)))
+    assert source.row_pass(signed_weights, intercept=True, n_threads=1).signed_weight.flags.aligned
     calls = [watched(monkeypatch, softmax_rows, "SoftmaxRows"), watched(monkeypatch, score_blocks, "ProblemRows")]
     softmax = source.softmax_pass(off_by_one(y.astype(np.int64)), weight, 2, True, 1)
     blocks = source.score_blocks(sp.csc_matrix(y[:, None] == 1), weight, 1)

@@ -65,8 +65,8 @@ def test_answers_are_those_of_floats(model, kind, monkeypatch):
     for answer in ANSWERS:
         if hasattr(fitted, answer):
             found = getattr(fitted, answer)(X)
-            rough = 1e-3 if A.dtype == np.float32 else 1e-9
-            np.testing.assert_allclose(found, getattr(fitted, answer)(A), rtol=rough, atol=rough)
+            tolerance = 1e-3 if A.dtype == np.float32 else 1e-9
+            np.testing.assert_allclose(found, getattr(fitted, answer)(A), rtol=tolerance, atol=tolerance)
     assert fitted.score(A, y) > 0.6
 
 

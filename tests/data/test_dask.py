@@ -112,8 +112,8 @@ def test_the_weights_are_one_machines(client, settings, dtype):
     y = np.where(Y == 0, "ash", "elm") if dtype == np.float64 else Y
     one = SmSVMClassifier(**settings).fit(X.astype(dtype), y)
     there = SmSVMClassifier(**settings).fit(rows_there(X.astype(dtype)), beside(y))
-    rough = 1e-2 if settings.get("linear_solver") == "cg" else 1e-5 if dtype == np.float32 else 1e-7
-    np.testing.assert_allclose(there.coef_, one.coef_, rtol=rough, atol=rough)
+    tolerance = 1e-2 if settings.get("linear_solver") == "cg" else 1e-5 if dtype == np.float32 else 1e-7
+    np.testing.assert_allclose(there.coef_, one.coef_, rtol=tolerance, atol=tolerance)
     np.testing.assert_allclose(there.objective_, one.objective_, rtol=2 * one.tol)
     np.testing.assert_array_equal(there.classes_, one.classes_)
     assert (there.duality_gap_ <= there.tol).all() and there.n_features_in_ == D
@@ -135,15 +135,15 @@ def test_margin_pursuit_is_one_machines(client, solver):
 
 def test_weights_indicators_and_sparse_blocks(client):
     weight = np.random.default_rng(5).choice([0.0, 0.5, 3.0], N)
-    thin = np.where(np.abs(X) > 0.4, X, 0)
-    there = rows_there(thin).map_blocks(sp.csr_matrix, dtype=float, meta=sp.csr_matrix((0, 0)))
+    sparse_X = np.where(np.abs(X) > 0.4, X, 0)
+    there = rows_there(sparse_X).map_blocks(sp.csr_matrix, dtype=float, meta=sp.csr_matrix((0, 0)))
     y = np.stack([Y == 0, Y > 0], axis=1).astype(int)
     for labels, settings in ((y, {}), (Y, {"class_weight": "balanced"})):
-        one = SmSVMClassifier(**settings).fit(sp.csr_matrix(thin), labels, weight)
+        one = SmSVMClassifier(**settings).fit(sp.csr_matrix(sparse_X), labels, weight)
         model = SmSVMClassifier(**settings).fit(there, beside(labels), beside(weight))
         np.testing.assert_allclose(model.coef_, one.coef_, rtol=1e-6, atol=1e-6)
         found = model.predict(there)
-        np.testing.assert_array_equal(found.compute(), one.predict(thin))
+        np.testing.assert_array_equal(found.compute(), one.predict(sparse_X))
     again = SmSVMClassifier(class_weight="balanced").fit(there, Y, weight)           # y and weights that are here
     np.testing.assert_array_equal(again.coef_, model.coef_)
 
@@ -205,11 +205,12 @@ def test_predictions_are_lazy(classes):
             found = model.predict_top_k(rows_there(), k=2)
             np.testing.assert_array_equal(found.compute(scheduler="synchronous"), model.predict_top_k(X, 2))
         for name in names:
-            told, found = getattr(model, name)(X), getattr(model, name)(rows_there())
-            assert isinstance(found, da.Array) and found.dtype == told.dtype and found.shape == told.shape
+            received, found = getattr(model, name)(X), getattr(model, name)(rows_there())
+            assert isinstance(found, da.Array) and found.dtype == received.dtype and found.shape == received.shape
             assert found.chunks[0] == PARTS and isinstance(found._meta, np.ndarray)
-            np.testing.assert_allclose(found.compute(scheduler="synchronous"), told) if told.dtype.kind == "f" else \
-                np.testing.assert_array_equal(found.compute(scheduler="synchronous"), told)
+            np.testing.assert_allclose(found.compute(scheduler="synchronous"),
+                                       received) if received.dtype.kind == "f" else \
+                np.testing.assert_array_equal(found.compute(scheduler="synchronous"), received)
 
 
 # ---------------------------------------------------------------- workers that die, users who are impatient
@@ -240,9 +241,9 @@ def test_what_is_lost_is_made_again_to_the_bit(loss):
     rng = np.random.default_rng(3)
     many = rng.standard_normal((24_000, 5)).astype("f")
     many[:, 4] = np.where(rng.random(len(many)) < 0.01, 10.0, 0.0)             # a few long rows
-    code, found = np.where(many @ [1, -1, 0.5, 0, 0.2] + rng.standard_normal(len(many)) > 0, 1.0, -1.0), []
+    signed_weight, found = np.where(many @ [1, -1, 0.5, 0, 0.2] + rng.standard_normal(len(many)) > 0, 1.0, -1.0), []
     for cluster in (InPlace(), Losing()):
-        source = source_of(many, code, [5000, 17_000], cluster)
+        source = source_of(many, signed_weight, [5000, 17_000], cluster)
         rows = source.row_pass(0, intercept=True, n_threads=1)
         problem = Problem(ElasticNet(1e-4), 5, Loss(loss))
         *_, last = (driver.finish() for driver in drivers_of(source, rows, problem, Settings(), 3))
@@ -266,9 +267,9 @@ def test_where_partitions_are_changes_no_bit():
     """A task goes through the partitions of one worker's thread, and sums are folded in their own order."""
     rng = np.random.default_rng(8)
     X, found = rng.standard_normal((6000, 5)), []
-    code = np.where(X @ [1, -1, 0.5, 0, 0.2] + rng.standard_normal(6000) > 0, 1.0, -1.0)
+    signed_weight = np.where(X @ [1, -1, 0.5, 0, 0.2] + rng.standard_normal(6000) > 0, 1.0, -1.0)
     for cluster in (Elsewhere([0], [1], [2], [3]), Elsewhere([2, 0], [3, 1]), Elsewhere([3, 2, 1, 0])):
-        source = source_of(X, code, [500, 2500, 5500], cluster)
+        source = source_of(X, signed_weight, [500, 2500, 5500], cluster)
         rows = source.row_pass(0, intercept=True, n_threads=1)
         *_, last = (driver.finish() for driver in drivers_of(source, rows, Problem(ElasticNet(1e-4), 5), Settings(), 3))
         found.append((last.w.tobytes(), last.objective, last.dual, last.passes))
@@ -305,32 +306,33 @@ def test_a_task_of_a_round_is_for_a_group(client, read):
         many = many.map_blocks(slowly, dtype=float)
     model = SmSVMClassifier(max_passes=30).fit(many, y)
     client.cluster.scheduler.remove_plugin("counter")
-    looks = len(model.history_["passes"])
-    assert counter.done["cmargin-look"] <= 2 * (looks + 2) and (counter.done["cmargin-check"] <= 2 or not read)
+    evaluations = len(model.history_["passes"])
+    assert counter.done["cmargin-evaluate"] <= 2 * (evaluations + 2) \
+        and (counter.done["cmargin-check"] <= 2 or not read)
 
 
 def test_a_worker_killed_in_mid_fit_changes_no_bit(monkeypatch):
     monkeypatch.setattr(worker_source, "BROUGHT", 0)                               # the subset stays there too
     with started() as cluster, distributed.Client(cluster) as client:
         many, y = logistic_rows()
-        counter, looks = Counter(), []
+        counter, evaluations = Counter(), []
         cluster.scheduler.add_plugin(counter)
         calm = SmSVMClassifier(tol=1e-6, random_state=1, callback=lambda model: False).fit(many, y)
-        calm_done, counter.done = counter.done["cmargin-look"], {}
+        calm_done, counter.done = counter.done["cmargin-evaluate"], {}
 
         def kill(model):
-            looks.append(model.n_passes_)
-            if len(looks) == calm_looks - 2:
+            evaluations.append(model.n_passes_)
+            if len(evaluations) == calm_evaluations - 2:
                 holding = client.who_has()
-                turns = {worker for key, workers in holding.items() if name_of(key) == "cmargin-look"
-                         for worker in workers}
-                os.kill(client.run(os.getpid, workers=[min(turns)])[min(turns)], signal.SIGKILL)
+                holders = {worker for key, workers in holding.items() if name_of(key) == "cmargin-evaluate"
+                           for worker in workers}
+                os.kill(client.run(os.getpid, workers=[min(holders)])[min(holders)], signal.SIGKILL)
 
-        calm_looks = len(calm.history_["passes"])
+        calm_evaluations = len(calm.history_["passes"])
         model = SmSVMClassifier(tol=1e-6, random_state=1, callback=kill).fit(many, y)
         assert model.coef_.tobytes() == calm.coef_.tobytes() and model.intercept_ == calm.intercept_
         assert model.objective_ == calm.objective_ and model.n_passes_ == calm.n_passes_
-        killed_done = counter.done["cmargin-look"]
+        killed_done = counter.done["cmargin-evaluate"]
         assert calm_done < killed_done <= 2 * calm_done                        # those lost, once more
 
 
@@ -379,9 +381,9 @@ def test_threads_of_a_worker_and_names_of_tasks(monkeypatch):
     counter, real = Counter(), tasks.Partition.answers
 
     def answers(self, calls):
-        told = real(self, [*calls, ("threads", ())])
-        assert told.pop() == 1                                                 # of BLAS, while it answers
-        return told
+        received = real(self, [*calls, ("threads", ())])
+        assert received.pop() == 1                                             # of BLAS, while it answers
+        return received
 
     def threads(self):
         from cmargin._runtime.blas_threads import blas_threads, single_threaded_blas
@@ -397,7 +399,7 @@ def test_threads_of_a_worker_and_names_of_tasks(monkeypatch):
             for n_jobs in (None, 2):
                 model = SmSVMClassifier(n_jobs=n_jobs).fit(rows_there(), beside(Y))
                 np.testing.assert_allclose(model.coef_, one.coef_, rtol=1e-7, atol=1e-7)
-    assert {"cmargin-check", "cmargin-weigh", "cmargin-open-pass", "cmargin-look"} <= set(counter.done)
+    assert {"cmargin-check", "cmargin-weigh", "cmargin-open-pass", "cmargin-evaluate"} <= set(counter.done)
 
 
 # ---------------------------------------------------------------- bad input: a sentence
@@ -449,7 +451,7 @@ def test_what_is_refused(client, given, error, text):
 
 def test_a_cluster_without_workers(monkeypatch):
     monkeypatch.setattr(dask_cluster, "PATIENCE", 0.3)
-    monkeypatch.setattr(dask_cluster, "LOOK_ROUND", 0.1)
+    monkeypatch.setattr(dask_cluster, "WORKER_CHECK", 0.1)
     with in_this_process(0) as cluster, distributed.Client(cluster):
         with pytest.raises(RuntimeError, match=r"has had no worker for 0\.3 seconds"):
             SmSVMClassifier().fit(rows_there(), beside(Y))

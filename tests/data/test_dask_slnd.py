@@ -21,7 +21,7 @@ from cmargin._estimators.labels import Labels
 from cmargin.data.memory.row_pass import MemoryRowPass
 from cmargin.data.shards.dask import cluster
 from cmargin.data.shards.workers import source as worker_source
-from cmargin.data.shards.workers.tasks import Labelled, Partition, Round, turn
+from cmargin.data.shards.workers.tasks import Labelled, Partition, Round, next_state
 from cmargin.solvers.cost import GROUPS_OF_PARTITIONS
 from cmargin.solvers.sgd.run import ENOUGH
 
@@ -274,7 +274,7 @@ def test_mixed_partitions_have_every_row_once_and_classes_in_their_share(pieces,
         (Labels(np.arange(4), y[lo:hi]), weight[lo:hi], lo, p) for p, (lo, hi) in
         enumerate(pairwise(ends))), strict=True))
     source.redistribute(seed=3)
-    rows, labelled = (cluster.told(futures) for futures in (source.X, source.labelled))
+    rows, labelled = (cluster.results(futures) for futures in (source.X, source.labelled))
     assert [len(part) for part in rows] == source.sizes and sum(source.sizes) == n
     assert [one.first for one in labelled] == np.cumsum([0, *source.sizes])[:-1].tolist()
     places = np.concatenate(rows)[:, 0].astype(int) // 2
@@ -293,7 +293,7 @@ def test_what_a_task_made_is_gone_with_it():
     a_round = Round([("open_pass", (1, 0, True))], set(), 1)
     gc.disable()
     try:
-        partition = Partition(X, labelled, turn(X, labelled, None, a_round), a_round)
+        partition = Partition(X, labelled, next_state(X, labelled, None, a_round), a_round)
         assert isinstance(partition.passes[1], MemoryRowPass)
         gone = weakref.ref(partition)
         del partition

@@ -65,7 +65,7 @@ def test_losses_are_those_that_are_compiled(name, parameters):
 
 
 @pytest.mark.parametrize("name", losses.GAINS)
-def test_dual_variables_are_worth_what_they_are(name):
+def test_dual_gains_equal_the_kernel(name):
     a = np.linspace(0, 1, 101)
     wanted = np.empty(len(a))
     _losses.gains(_losses.LOSS_IDS[name], a, wanted)
@@ -92,11 +92,11 @@ def test_smsvm_takes_the_steps_of_rows_in_memory(tensor, data, settings, n_class
     y = np.minimum(y, n_classes - 1)
     model = SmSVMClassifier(**{"l2": 1e-3, **settings})
     wanted = model.fit(X, y, weight).objective_.copy()
-    gap, looks = model.duality_gap_.copy(), model.n_iter_
+    gap, n_evaluations = model.duality_gap_.copy(), model.n_iter_
     found = model.fit(tensor(X), y, weight)
     np.testing.assert_allclose(found.objective_, wanted, rtol=1e-7)
     np.testing.assert_allclose(found.duality_gap_, gap, rtol=1e-3, atol=1e-9)
-    assert found.n_iter_ == looks and found.duality_gap_.max() <= model.tol
+    assert found.n_iter_ == n_evaluations and found.duality_gap_.max() <= model.tol
     assert isinstance(found.coef_, np.ndarray) and found.coef_.dtype == np.float64
 
 
@@ -169,10 +169,10 @@ def test_a_subset_is_chosen_as_in_memory(monkeypatch, estimator):
     monkeypatch.setattr(rows, "CPU_NUMBERS", 40_000)
     X, y = blobs(n=21_000, d=5, k=2, spread=2.0)
     X[::700] *= 40.0
-    coef, looks = estimator.fit(X, y).coef_, estimator.n_iter_
+    coef, n_evaluations = estimator.fit(X, y).coef_, estimator.n_iter_
     found = estimator.fit(LIBRARIES["strict"](X), y)
     np.testing.assert_allclose(found.coef_, coef, rtol=1e-8, atol=1e-10)
-    assert found.n_iter_ == looks
+    assert found.n_iter_ == n_evaluations
 
 
 def test_an_indicator(tensor, data):
@@ -196,16 +196,17 @@ def test_the_same_bits_again(tensor, data):
 
 def test_numpy_s_own_functions_whose_dtypes_are_cupy_s(data):
     X, y, _ = data
-    code = np.where(y == 1, 1.0, -1.0)
+    signed_weight = np.where(y == 1, 1.0, -1.0)
     for dtype in (np.float32, np.float64):
-        there = DeviceSource(rows.DeviceRows(X.astype(dtype))).row_pass(code, intercept=True, n_threads=1)
-        here = open_rows(X.astype(dtype)).row_pass(code, intercept=True, n_threads=1)
+        there = DeviceSource(rows.DeviceRows(X.astype(dtype))).row_pass(signed_weight, intercept=True, n_threads=1)
+        here = open_rows(X.astype(dtype)).row_pass(signed_weight, intercept=True, n_threads=1)
         asked = {"step": 0.5, "line_width": 1.0, "width": 0.5}
         for floor, active in ((0.0, None), (0.3, None), (0.3, np.array([1, 2, 6]))):
             for source in (there, here):
                 source.set_active(active)
-            looks = [source.look(np.linspace(-1, 1, 7), curvature_floor=floor, **asked) for source in (there, here)]
-            for found, wanted in zip(*looks, strict=True):
+            n_evaluations = [source.evaluate(np.linspace(-1, 1, 7), curvature_floor=floor, **asked)
+                             for source in (there, here)]
+            for found, wanted in zip(*n_evaluations, strict=True):
                 found, wanted = (np.triu(np.atleast_2d(part)) for part in (found, wanted))
                 np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
         assert there.rows.dtype == dtype
@@ -247,8 +248,8 @@ def test_only_sums_come_back(monkeypatch, tensor, data):
     m, p, largest = X.shape[1], X.shape[1] + 1, []
     for model in (SmSVMClassifier(l2=1e-3), MarginPursuitClassifier(l2=1e-3, trace=False)):
         crossed.clear()
-        looks = model.fit(tensor(X), y, weight).n_iter_
-        assert looks < len(crossed)
+        n_evaluations = model.fit(tensor(X), y, weight).n_iter_
+        assert n_evaluations < len(crossed)
         largest.append(sorted(crossed))
     assert largest[0][-1] == 5 + 4 * p + m * m                       # sums of rows, four or three ways, and the block
     sample = np.count_nonzero(weight) * m                            # that margin pursuit looks at, at most 1,000 rows
@@ -306,27 +307,28 @@ def test_scores_out_of_range_are_numbers(tensor, data):
 
 def test_an_interrupt_leaves_the_best_point(monkeypatch, data):
     X, y, _ = data
-    look, n = DeviceRowPass.look_at_block, [0]
+    evaluate, n = DeviceRowPass.evaluate_block, [0]
 
     def interrupted(self, *given):
         n[0] += 1
-        if n[0] == 8:                        # in the middle of a look
+        if n[0] == 8:                        # in the middle of an evaluation
             raise KeyboardInterrupt
-        return look(self, *given)
+        return evaluate(self, *given)
 
-    monkeypatch.setattr(DeviceRowPass, "look_at_block", interrupted)
+    monkeypatch.setattr(DeviceRowPass, "evaluate_block", interrupted)
     model = SmSVMClassifier(l2=1e-3)
     with pytest.raises(KeyboardInterrupt):
         model.fit(LIBRARIES["strict"](X), np.minimum(y, 1))
     assert np.isfinite(model.coef_).all() and model.coef_.any() and model.n_iter_ > 0
 
 
-def test_a_look_that_was_left_has_moved_no_row(monkeypatch, data):
+def test_an_evaluation_that_was_left_has_moved_no_row(monkeypatch, data):
     X, y, _ = data
-    code = np.where(y == 1, 1.0, -1.0)
-    source, e = open_rows(LIBRARIES["strict"](X)).row_pass(code, intercept=True, n_threads=1), np.linspace(-1, 1, 7)
-    source.look(e, 0.5, 1.0, 1.0, 0.0)
-    before, square = source.margins(), np.asarray(source.along(0.3, 1.0))
+    signed_weight = np.where(y == 1, 1.0, -1.0)
+    source, e = open_rows(LIBRARIES["strict"](X)).row_pass(signed_weight, intercept=True,
+                                                           n_threads=1), np.linspace(-1, 1, 7)
+    source.evaluate(e, 0.5, 1.0, 1.0, 0.0)
+    before, square = source.margins(), np.asarray(source.line(0.3, 1.0))
     seen, wide = [], rows.DeviceRows.wide
 
     def broken(self, *given):
@@ -338,9 +340,9 @@ def test_a_look_that_was_left_has_moved_no_row(monkeypatch, data):
     with monkeypatch.context() as patch:
         patch.setattr(rows.DeviceRows, "wide", broken)
         with pytest.raises(KeyboardInterrupt):
-            source.look(2 * e, 1.0, 1.0, 1.0, 0.0)
+            source.evaluate(2 * e, 1.0, 1.0, 1.0, 0.0)
     np.testing.assert_array_equal(source.margins(), before)
-    np.testing.assert_array_equal(source.along(0.3, 1.0), square)
+    np.testing.assert_array_equal(source.line(0.3, 1.0), square)
 
 
 @pytest.mark.parametrize("estimator", [SmSVMClassifier(l2=1e-6, tol=1e-9), MarginPursuitClassifier(l2=1e-6, tol=1e-12),

@@ -14,7 +14,7 @@ from cmargin.data.device.softmax_passes import DevicePasses
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_batches_have_steps_of_their_own_and_may_be_met_again(monkeypatch, library):
-    # what rows are worth is found for all batches at once, in the order in which they are met
+    # how much rows count is found for all batches at once, in the order in which they are met
     X, y = blobs(n=700, d=6, k=3)
     weight = np.random.default_rng(2).choice([0.0, 0.5, 2.0], len(y))
     run, seen = DevicePasses.run, []

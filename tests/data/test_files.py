@@ -23,7 +23,7 @@ from cmargin.data import open_rows
 from cmargin.data.files import RowFiles, arrays_in_files, open_files, read_ahead, sources
 from cmargin.data.files import source as source
 from cmargin.solvers import cost
-from cmargin.solvers.newton import working_set as near_rows
+from cmargin.solvers.newton import working_set
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def dense(X):
 
 
 def counted(monkeypatch):
-    """A list that gets the number of reads of the rows, by chunks, of every data source of files, when a look ends."""
+    """A list that gets the number of reads of the rows, by chunks, of every data source of files, when one ends."""
     opened, make = [], source.FileSource.__init__
 
     def remembered(self, *given):
@@ -221,23 +221,23 @@ def test_a_subset_is_gathered_in_one_read(tmp_path, monkeypatch, small_chunks):
     memory = model.n_passes_
     found = model.fit(files_of(X, "npy C", tmp_path), y)
     assert found.objective_ == pytest.approx(wanted, rel=2e-4)
-    looks = np.isfinite(found.history_["objective"]).sum()
-    assert looks < 12 and opened[0].reads <= 1 + looks + 2               # the sample, the looks, what certifies
+    evaluations = np.isfinite(found.history_["objective"]).sum()
+    assert evaluations < 12 and opened[0].reads <= 1 + evaluations + 2   # the sample, the evaluations, what certifies
     assert model.n_passes_ < memory + 1                                  # where long rows are not told by a read of all
 
 
 def test_a_gathered_sample_is_that_of_memory(data, tmp_path):
     X, y = data
-    code = np.where(y == 1, 1.0, -2.0)
-    here = open_rows(X).row_pass(code, intercept=True, n_threads=1)
+    signed_weight = np.where(y == 1, 1.0, -2.0)
+    here = open_rows(X).row_pass(signed_weight, intercept=True, n_threads=1)
     for kind in ("npy C", "csr shards"):
         (tmp_path / kind).mkdir()
-        there = open_rows(files_of(X, kind, tmp_path / kind)).row_pass(code, intercept=True, n_threads=1)
+        there = open_rows(files_of(X, kind, tmp_path / kind)).row_pass(signed_weight, intercept=True, n_threads=1)
         for weight in (None, np.linspace(0.01, 0.1, 9)):
             a, b = here.gather_sample(0.3, 0.1, 5, weight)[0], there.gather_sample(0.3, 0.1, 5, weight)[0]
             assert a.n_rows == b.n_rows > 20 and b.share == a.share
-            np.testing.assert_allclose(a.code, b.code)
-            np.testing.assert_allclose(a.evaluate(np.ones(10), True)[1], b.evaluate(np.ones(10), True)[1], rtol=1e-6)
+            np.testing.assert_allclose(a.signed_weight, b.signed_weight)
+            np.testing.assert_allclose(a.objective(np.ones(10), True)[1], b.objective(np.ones(10), True)[1], rtol=1e-6)
 
 
 def test_a_sample_is_no_larger_than_memory_has_room_for(data, tmp_path, monkeypatch):
@@ -250,18 +250,18 @@ def test_a_sample_is_no_larger_than_memory_has_room_for(data, tmp_path, monkeypa
 
 @pytest.fixture
 def choices(monkeypatch):
-    """Shares of the rows that were near, at every choice."""
-    found, begin = [], near_rows.NearRows.begin_small
+    """Shares of the rows in the working set, at every choice."""
+    found, begin = [], working_set.WorkingSetSteps.begin_small
 
     def watched(self, newton, part, *given):
         found.append(part.share)
         return begin(self, newton, part, *given)
 
-    monkeypatch.setattr(near_rows.NearRows, "begin_small", watched)
+    monkeypatch.setattr(working_set.WorkingSetSteps, "begin_small", watched)
     return found
 
 
-def test_a_choice_of_near_rows_is_one_read_of_the_files(tmp_path, monkeypatch, small_chunks, choices):
+def test_a_choice_of_the_working_set_is_one_read_of_the_files(tmp_path, monkeypatch, small_chunks, choices):
     X, y = rows_with_rare_columns(48_000, 1)
     files = files_of(X, "npy C", tmp_path)
     small_chunks(1 << 18)
@@ -272,8 +272,8 @@ def test_a_choice_of_near_rows_is_one_read_of_the_files(tmp_path, monkeypatch, s
     model.fit(files, y)
     assert choices == here and opened[0].reads == pytest.approx(round(opened[0].reads))
     np.testing.assert_allclose(model.history_["objective"], memory, rtol=1e-6)
-    looks = np.isfinite(memory).sum()
-    assert opened[0].reads <= 1 + looks + len(choices) + 2                # the sample, looks, choices, what certifies
+    evaluations = np.isfinite(memory).sum()
+    assert opened[0].reads <= 1 + evaluations + len(choices) + 2      # the sample, evaluations, choices, what certifies
     assert model.n_passes_ == pytest.approx(reads + len(choices) + 1, abs=1)
     choices.clear()                                                      # there is less room than that
     monkeypatch.setattr(source.FileSource, "room_for_rows", lambda self: room(self) if not self.reads else 3000)
@@ -283,7 +283,7 @@ def test_a_choice_of_near_rows_is_one_read_of_the_files(tmp_path, monkeypatch, s
     assert model.fit(files, y).duality_gap_[0] <= 1e-4 and not choices
 
 
-def test_a_checkpoint_goes_on_to_the_same_near_rows(tmp_path, small_chunks, choices):
+def test_a_checkpoint_goes_on_to_the_same_working_set(tmp_path, small_chunks, choices):
     X, y = rows_with_rare_columns(48_000, 1)
     files, seen, model = files_of(X, "npy C", tmp_path), [], SmSVMClassifier(l2=1e-6, random_state=0)
     small_chunks(1 << 18)

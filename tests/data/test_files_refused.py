@@ -50,7 +50,7 @@ def test_every_number_is_checked_once(data, tmp_path):
     files = RowFiles(files.parts, lambda X: seen.append(len(X)))
     rows = open_rows(files).row_pass(np.ones(900), intercept=True, n_threads=1)
     for _ in range(3):
-        rows.evaluate(np.zeros(10))
+        rows.objective(np.zeros(10))
     assert sum(seen) == 900
 
 

@@ -56,10 +56,10 @@ def same_everywhere(models):
 def test_the_weights_are_one_machines(size, settings, dtype):
     models, one, _ = fitted(lambda: SmSVMClassifier(**settings), size, X.astype(dtype), Y)
     assert same_everywhere(models) and (one.duality_gap_ <= one.tol).all() and (models[0].duality_gap_ <= one.tol).all()
-    rough = 1e-2 if settings.get("linear_solver") == "cg" else 1e-5 if dtype == np.float32 else 1e-7
-    np.testing.assert_allclose(models[0].coef_, one.coef_, rtol=rough, atol=rough)
+    tolerance = 1e-2 if settings.get("linear_solver") == "cg" else 1e-5 if dtype == np.float32 else 1e-7
+    np.testing.assert_allclose(models[0].coef_, one.coef_, rtol=tolerance, atol=tolerance)
     np.testing.assert_allclose(models[-1].objective_, one.objective_, rtol=2 * one.tol)
-    np.testing.assert_array_equal(models[-1].predict(X), one.predict(X)) if rough < 1e-2 else None
+    np.testing.assert_array_equal(models[-1].predict(X), one.predict(X)) if tolerance < 1e-2 else None
 
 
 @pytest.mark.parametrize("how", ["even", "uneven"])
@@ -159,27 +159,27 @@ def test_the_same_rows_are_chosen_however_they_are_split(many):
 
 # ---------------------------------------------------------------- counts
 
-@pytest.mark.parametrize("settings, asked", [({"l1": 1e-2}, ()), ({"l2": 1e-5}, ("evaluate",)),
-                                             ({"linear_solver": "cg"}, ("product",))], ids=named)
+@pytest.mark.parametrize("settings, asked", [({"l1": 1e-2}, ()), ({"l2": 1e-5}, ("objective",)),
+                                             ({"linear_solver": "cg"}, ("hessp",))], ids=named)
 def test_messages_and_bytes_are_those_of_the_model(settings, asked, many, monkeypatch):
-    rows = many if "evaluate" in asked else (X, Y)
+    rows = many if "objective" in asked else (X, Y)
     calls, real, p = [], RankSource.ask, rows[0].shape[1] + 1
 
     def ask(self, kind, key, parts, n_columns):
         before = self.ranks.messages, self.ranks.bytes
-        told = real(self, kind, key, parts, n_columns)
+        received = real(self, kind, key, parts, n_columns)
         calls.append((kind, parts, self.ranks.messages - before[0], self.ranks.bytes - before[1]))
-        return told
+        return received
 
     monkeypatch.setattr(RankSource, "ask", ask)
     _, _, comms = fitted(lambda: SmSVMClassifier(**settings), 2, *rows)
     request = 8 * (8 + p) + 1
-    assert {kind for kind, *_ in calls} >= {"look", "along", *asked}
+    assert {kind for kind, *_ in calls} >= {"evaluate", "line", *asked}
     for kind, parts, messages, n_bytes in calls:
         active = parts.get("active")
         block = p if active is None else len(active)
         triangle = block * (block + 1) // 2 if parts.get("with_hessian") in (True, SINGLE_BLOCK) else 0
-        sums = {"look": 16 + 3 * p + triangle, "along": 3}.get(kind, p + 1)
+        sums = {"evaluate": 16 + 3 * p + triangle, "line": 3}.get(kind, p + 1)
         assert (messages, n_bytes) == (2, request + 8 * (2 + sums))
     assert [name for name, _ in comms[0].calls].count("Reduce") == len(calls)
 
@@ -263,7 +263,7 @@ def test_a_communicator_without_the_methods():
 
 
 @pytest.mark.parametrize("rank", [0, 1, 2])
-@pytest.mark.parametrize("where", ["look", "along", "sides"])
+@pytest.mark.parametrize("where", ["evaluate", "line", "sides"])
 def test_an_error_while_rows_are_read(rank, where, monkeypatch):
     # "sides" is asked when a pass is opened, by a call; the others are answered in sums
     real = RankShard.__init__
@@ -316,14 +316,14 @@ def test_a_callback_is_asked_on_rank_0_and_stops_all(capsys):
 def test_the_time_of_rank_0_ends_all():
     def work(comm):
         model = SmSVMClassifier(max_time=1e-9 if comm.rank == 0 else None)
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as received:
             warnings.simplefilter("always")
             model.fit(X[comm.rank::2], Y[comm.rank::2], comm=comm)
-        return model, [str(one.message) for one in told if one.category is ConvergenceWarning]
+        return model, [str(one.message) for one in received if one.category is ConvergenceWarning]
 
-    models, told = zip(*on_ranks(2, work)[0], strict=True)
+    models, received = zip(*on_ranks(2, work)[0], strict=True)
     assert same_everywhere(models) and models[1].n_iter_ == 0 and models[1].score(X, Y) > 0.7
-    assert len(told[0]) + len(told[1]) == 1                                     # filters are of all threads
+    assert len(received[0]) + len(received[1]) == 1                             # filters are of all threads
 
 
 def test_an_error_in_a_callback_is_raised_everywhere_and_leaves_what_was_stored():

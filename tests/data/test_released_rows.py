@@ -140,7 +140,7 @@ def test_rows_go_with_their_last_name_however_a_fit_ends(model, source, ending, 
 @pytest.mark.parametrize("ending", [None, "interrupt", "error", "stop", "max_time"])
 @pytest.mark.parametrize("k", [2, 3])
 def test_a_fit_that_begins_on_a_tenth_of_the_rows(model, ending, k, tmp_path, monkeypatch):
-    # what was asked after every look at the tenth held the driver that asked
+    # what was asked after every evaluation at the tenth held the driver that asked
     for name in ("SUBSET_FROM_ROWS", "SUBSET_ROWS_PER_COLUMN"):
         monkeypatch.setattr(cost, name, 0)
     with released() as gone:

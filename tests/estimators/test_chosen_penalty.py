@@ -76,11 +76,11 @@ def test_what_is_left_out_is_what_fits_without_it_say(shape, intercept, monkeypa
     """The errors of ridge regressions that were made without the row, one by one."""
     n, m = shape
     X, s = RNG.standard_normal(shape) + 1, RNG.uniform(0.5, 2, n)
-    code = np.where(X[:, 0] + RNG.standard_normal(n) > 1, 1.0, -1.0)
+    signs = np.where(X[:, 0] + RNG.standard_normal(n) > 1, 1.0, -1.0)
     seen = {}
     monkeypatch.setattr("cmargin.solvers.first_order.leave_one_out.chosen",
                         lambda wrong, lost, weights: seen.update(lost=lost) or 0)
-    first = best_penalty(X, code[None], s, intercept)
+    first = best_penalty(X, signs[None], s, intercept)
     values, _, size = spectrum(X, s, intercept, False)
     assert first == pytest.approx(size**2 * values[-1])
     A = np.column_stack([X, np.ones(n)]) if intercept else X
@@ -88,9 +88,10 @@ def test_what_is_left_out_is_what_fits_without_it_say(shape, intercept, monkeypa
         penalty, lost = np.diag([first / 10 ** (k / 2)] * m + [0.0] * intercept), 0
         for i in range(n):
             rest = np.arange(n) != i
-            w = np.linalg.solve(A[rest].T @ (s[rest, None] * A[rest]) + penalty, A[rest].T @ (s[rest] * code[rest]))
-            back = intercept * s[i] / (s.sum() - s[i]) * (code[i] - s @ code / s.sum())   # of its own code to the mean
-            lost += s[i] * max(0.0, 1 - code[i] * (A[i] @ w + back))
+            w = np.linalg.solve(A[rest].T @ (s[rest, None] * A[rest]) + penalty, A[rest].T @ (s[rest] * signs[rest]))
+            # of its own label to the mean
+            back = intercept * s[i] / (s.sum() - s[i]) * (signs[i] - s @ signs / s.sum())
+            lost += s[i] * max(0.0, 1 - signs[i] * (A[i] @ w + back))
         assert seen["lost"][k] == pytest.approx(lost)
 
 
@@ -116,23 +117,23 @@ def test_another_unit_of_the_rows_is_another_penalty():
 
 
 def test_little_to_judge_by():
-    codes = np.array([[1.0, -1, -1, -1, -1, -1, -1, -1, -1, -1]])
-    assert not len(judged(codes)[0])
+    labels = np.array([[1.0, -1, -1, -1, -1, -1, -1, -1, -1, -1]])
+    assert not len(judged(labels)[0])
     X = RNG.standard_normal((10, 3))
     mean_square = ((X - X.mean(axis=0)) ** 2).sum() / 10
-    assert best_penalty(X, codes, np.ones(10), True) == pytest.approx(mean_square)
-    assert best_penalty(np.ones((10, 3)), codes, np.ones(10), True) == 1
+    assert best_penalty(X, labels, np.ones(10), True) == pytest.approx(mean_square)
+    assert best_penalty(np.ones((10, 3)), labels, np.ones(10), True) == 1
     for rows in (np.ones((10, 3)), X * 1e200, X * 1e-200):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = MarginPursuitClassifier(n_jobs=1).fit(rows, codes[0])
+            model = MarginPursuitClassifier(n_jobs=1).fit(rows, labels[0])
         assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()
 
 
 # ---------------------------------------------------------------- everywhere the same
 
 @pytest.mark.parametrize("solver", ["newton", "gd"])
-def test_every_home_chooses_the_same(solver, tmp_path, monkeypatch):
+def test_every_source_chooses_the_same(solver, tmp_path, monkeypatch):
     monkeypatch.setattr(cost, "MOMENT_ROWS", 200)        # a sample of them
     X, y = X_digits[:500] / 16, y_digits[:500]
     make = lambda: MarginPursuitClassifier(solver=solver, max_passes=30, trace=False, n_jobs=1)  # noqa: E731
@@ -182,9 +183,9 @@ def test_max_passes_is_a_limit_of_products_too():
 
 def test_the_sample_is_of_rows_wherever_they_lie():
     blocks = open_rows(X_digits).score_blocks(sp.csr_matrix(np.eye(10)[y_digits]), None, 1)
-    X, codes, weights = blocks.some_rows(50)
-    assert X.shape == (50, 64) and codes.shape == (10, 50) and weights.tolist() == [1.0] * 50
-    np.testing.assert_array_equal((codes > 0).sum(axis=0), 1)
+    X, labels, weights = blocks.some_rows(50)
+    assert X.shape == (50, 64) and labels.shape == (10, 50) and weights.tolist() == [1.0] * 50
+    np.testing.assert_array_equal((labels > 0).sum(axis=0), 1)
     whole = blocks.some_rows(5000)
     np.testing.assert_array_equal(whole[0], X_digits)
     np.testing.assert_array_equal(whole[1].argmax(axis=0), y_digits)

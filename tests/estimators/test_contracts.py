@@ -232,7 +232,7 @@ PRESSED = textwrap.dedent("""
     def press():
         sent.append(time.perf_counter()); os.kill(os.getpid(), signal.SIGINT)
     for text in sys.argv[1:]:
-        y, model = rng.integers(0, 400 if "newton" in text else 5, 60000), eval(text)
+        y, model = rng.integers(0, 400 if "newton" in text or "SmSVM" in text else 5, 60000), eval(text)
         timer = threading.Timer(0.5 if "newton" in text else 1.0, press)
         timer.start()
         try:

@@ -52,8 +52,8 @@ def test_the_minimum_is_that_of_the_rows_as_they_are(l2):
         both = [MarginPursuitClassifier(l2=l2, fit_intercept=intercept, n_jobs=1) for _ in range(2)]
         model, scaled = both[0].fit(X, TWO), both[1].fit(X * np.array([1, 1, 1e-4]), TWO)
         # the column's own weight is under next to no penalty in either
-        rough = 1e-2 if l2 > 1e-3 else 1e-4
-        np.testing.assert_allclose(model.coef_ * np.array([1, 1, 1e4]), scaled.coef_, rtol=rough, atol=1e-4)
+        tolerance = 1e-2 if l2 > 1e-3 else 1e-4
+        np.testing.assert_allclose(model.coef_ * np.array([1, 1, 1e4]), scaled.coef_, rtol=tolerance, atol=1e-4)
         z = np.where(TWO, 1, -1) * model.decision_function(X)
         u = 1 - z
         slope = np.where(np.abs(u) <= 2**0.5, u - u**3 / 6, np.sign(u) * 8**0.5 / 3) * np.where(TWO, 1, -1)
@@ -101,9 +101,9 @@ def test_published_steps_are_not_silent(solver):
 def test_digits_that_are_lost_are_told_of_with_the_name_of_the_column():
     pandas = pytest.importorskip("pandas")
     X = pandas.DataFrame(np.column_stack([Z[:, :2], 1.7e9 + 100 * Z[:, 2]]), columns=["a", "b", "when"])
-    with pytest.warns(ConvergenceWarning, match=r"column 2 \('when'\).*float32.*StandardScaler") as told:
+    with pytest.warns(ConvergenceWarning, match=r"column 2 \('when'\).*float32.*StandardScaler") as received:
         MarginPursuitClassifier(n_jobs=1).fit(X.astype(np.float32), TWO)
-    assert len(told) == 1
+    assert len(received) == 1
     quietly(MarginPursuitClassifier(n_jobs=1), X, TWO)
 
 

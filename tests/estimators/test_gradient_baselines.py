@@ -132,7 +132,7 @@ def test_sums_along_a_line(n, loss):
     weight = np.abs(weight)
     value, slope, curvature = np.empty((3, n))
     evaluate(LOSS_IDS[loss], z + 0.7 * change, value, slope, curvature, 0.3)
-    found = {_line_sums.along(LOSS_IDS[loss], 0.3, weight, z, change, 0.7, threads) for threads in (1, 2, 3)}
+    found = {_line_sums.line(LOSS_IDS[loss], 0.3, weight, z, change, 0.7, threads) for threads in (1, 2, 3)}
     assert len(found) == 1               # the same bits
     np.testing.assert_allclose(found.pop(), (weight @ value, weight @ (slope * change)), rtol=1e-11, atol=1e-12)
     moved, out = z.copy(), np.empty(n)
@@ -140,7 +140,7 @@ def test_sums_along_a_line(n, loss):
     np.testing.assert_allclose(moved, z + 0.7 * change, rtol=1e-15)
     np.testing.assert_allclose(out, weight * slope, rtol=1e-12, atol=1e-15)
     with pytest.raises(ValueError, match="shapes do not fit"):
-        _line_sums.along(LOSS_IDS[loss], 0.3, weight, z, np.zeros(n + 1), 0.7, 1)
+        _line_sums.line(LOSS_IDS[loss], 0.3, weight, z, np.zeros(n + 1), 0.7, 1)
 
 
 CURVES = {
@@ -186,7 +186,7 @@ def test_a_step_on_a_line_is_the_point_it_says():
     blocks = open_rows(X_bc).score_blocks(sp.csc_matrix(y_bc[:, None].astype(np.int8)), None, 1)
     v, d = np.random.default_rng(2).standard_normal((2, 31)) / 10
     line = Line(SmoothRisk(blocks, 0, 0.1, True, "logistic"), v)
-    phi = line.along(d)
+    phi = line.phi(d)
     value, gradient = risk(X_bc, sign_bc, "logistic", 0.1)
     for step in (0.0, 0.3, 2.0):
         assert phi(step) == pytest.approx((value(v + step * d), gradient(v + step * d) @ d), rel=1e-12)

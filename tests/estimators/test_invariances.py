@@ -119,9 +119,9 @@ def test_labels_of_every_kind_of_string(model, kind):
     names = np.array(["a", "b", "c"])
     bits = weights_of(model, X, names[y])
     np.testing.assert_array_equal(weights_of(model, X, names[y].astype(kind)), bits)
-    told = [quietly(clone(model), X, labels).score(X, labels, np.arange(len(y)) + 1.0)
-            for labels in (names[y], names[y].astype(kind))]
-    assert told[0] == pytest.approx(told[1], abs=1e-12) and told[0] > 1 / 3
+    received = [quietly(clone(model), X, labels).score(X, labels, np.arange(len(y)) + 1.0)
+                for labels in (names[y], names[y].astype(kind))]
+    assert received[0] == pytest.approx(received[1], abs=1e-12) and received[0] > 1 / 3
 
 
 @pytest.mark.parametrize("kind", kinds_of_strings(), ids=str)

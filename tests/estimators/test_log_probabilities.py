@@ -52,10 +52,10 @@ def test_rows_far_out(name, dtype, n_classes):
             got = model.predict_log_proba(far)
         assert got.shape == (len(X), n_classes) and got.dtype == model.predict_proba(far).dtype
         assert np.isfinite(got).all()
-        rough = 1e-5 if dtype == np.float32 else 1e-12
-        np.testing.assert_allclose(got, exact(model, far).astype(float), rtol=rough, atol=rough)
-        np.testing.assert_allclose(got, model.predict_log_proba(sp.csr_array(far)), rtol=rough,
-                                   atol=rough * np.abs(got).max())           # of sums in another order
+        tolerance = 1e-5 if dtype == np.float32 else 1e-12
+        np.testing.assert_allclose(got, exact(model, far).astype(float), rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(got, model.predict_log_proba(sp.csr_array(far)), rtol=tolerance,
+                                   atol=tolerance * np.abs(got).max())       # of sums in another order
     if name != "SLND, squared":
         assert got.min() < -800
     np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X), rtol=1e-5, atol=1e-30)

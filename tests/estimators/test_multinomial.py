@@ -114,7 +114,7 @@ def test_risk_falls_to_the_minimum_where_there_is_one():
 
 def test_weights_equal_repetitions(monkeypatch):
     # exact where a batch is all rows: one batch a pass, whose sums do not know in how many parts a weight came; what
-    # rows of other lengths are worth depends on the step, which is another one here
+    # rows of other lengths count for depends on the step, which is another one here
     monkeypatch.setattr(cost, "LEAST_BATCH", 16)
     monkeypatch.setattr(_softmax_sgd, "LARGEST_LENGTH", 0.0)
     X, y = blobs(n=60)

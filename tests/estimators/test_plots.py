@@ -196,8 +196,8 @@ def test_convergence_of_any_two_columns(many):
     assert display.ax_.get_yscale() == "linear" and display.ax_.get_xlabel() == "passes over the data"
     steep = ConvergenceDisplay.from_history({"seconds": [0, 1, 2], "gap": [1, 1e-2, 1e-4]}, y="gap")
     assert steep.ax_.get_yscale() == "log" and steep.ax_.get_xlabel() == "time (s)"
-    rough = ConvergenceDisplay.from_history({"seconds": [0, 1, 2], "gap": [3, 1, 2]}, y="gap", best=True)
-    assert rough.line_.get_ydata().tolist() == [3, 1, 1]
+    loose = ConvergenceDisplay.from_history({"seconds": [0, 1, 2], "gap": [3, 1, 2]}, y="gap", best=True)
+    assert loose.line_.get_ydata().tolist() == [3, 1, 1]
     with pytest.raises(ValueError, match="history has no column 'loss'; it has pass, class, passes, seconds"):
         display.plot(y="loss")
 

@@ -26,7 +26,7 @@ def test_true_prints_a_line_a_pass_and_changes_nothing(estimator, capsys):
     if isinstance(estimator, SmSVMClassifierCV):
         assert len(lines) == 2 + 1                              # two folds, one penalty; the choice
     elif isinstance(estimator, SmSVMClassifier):
-        assert len(lines) == len(loud.history_["passes"])       # looks, class after class
+        assert len(lines) == len(loud.history_["passes"])       # evaluations, class after class
     else:
         assert len(lines) == loud.n_iter_ == len(np.unique(loud.history_.get("pass", [])))
     assert np.array_equal(silent.coef_, loud.coef_)

@@ -38,14 +38,14 @@ def fit(X, y, sample_weight=None, **parameters):
 def test_the_row_pass_sums_margin_pursuit(sparse, fit_intercept):
     rng = np.random.default_rng(4)
     X = rng.standard_normal((500, 6)) * (rng.random((500, 6)) < 0.7)
-    code, d, level, s = rng.standard_normal(500), rng.standard_normal(6 + fit_intercept), 0.8, 0.6
-    rows = open_rows(sp.csr_matrix(X) if sparse else X).row_pass(code, intercept=fit_intercept, n_threads=2)
+    signed_weight, d, level, s = rng.standard_normal(500), rng.standard_normal(6 + fit_intercept), 0.8, 0.6
+    rows = open_rows(sp.csr_matrix(X) if sparse else X).row_pass(signed_weight, intercept=fit_intercept, n_threads=2)
     rows.pursue(level, s)
     rows.start()
     with single_threaded_blas():
-        sums, gradient, hessian = rows.look(d, 0.7, 1.0, 1.0, 0.0, True)
+        sums, gradient, hessian = rows.evaluate(d, 0.7, 1.0, 1.0, 0.0, True)
     A = np.column_stack([X, np.ones(500)])[:, :6 + fit_intercept]
-    y, weight = np.sign(code), np.abs(code)
+    y, weight = np.sign(signed_weight), np.abs(signed_weight)
     z = y * (A @ (0.7 * d))
     u = (level - z) / s
     curvature = weight * np.where(np.abs(u) <= np.sqrt(2), 1 - u**2 / 2, 0)
@@ -56,7 +56,7 @@ def test_the_row_pass_sums_margin_pursuit(sparse, fit_intercept):
     np.testing.assert_allclose(gradient[0], A.T @ (weight * y * s * psi(u)), rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(np.triu(hessian), np.triu(A.T @ (curvature[:, None] * A)), rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(rows.margins(), z, atol=1e-12)
-    assert rows.along(0.7, 1.0)[:2] == pytest.approx((sums[0], sums[1]))
+    assert rows.line(0.7, 1.0)[:2] == pytest.approx((sums[0], sums[1]))
     with single_threaded_blas():
         product, _ = rows.hessp(np.arange(1.0, A.shape[1] + 1), 1.0)
     np.testing.assert_allclose(product, A.T @ (curvature * (A @ np.arange(1.0, A.shape[1] + 1))), atol=1e-9)
@@ -106,7 +106,7 @@ def test_data_with_more_columns_than_rows(monkeypatch):
     X = rng.standard_normal((60, 300))
     y = np.sign(X[:, 0] + 0.3 * rng.standard_normal(60))
     reduced = fit(X, y, tol=1e-9)
-    monkeypatch.setattr(prices, "worth_reducing", lambda *_: False)
+    monkeypatch.setattr(prices, "reducing_pays_off", lambda *_: False)
     direct = fit(X, y, tol=1e-9)
     monkeypatch.setattr(cost, "PURSUIT_FACTOR_UP_TO_COLUMNS", 100)
     products = fit(X, y, tol=1e-9)
@@ -177,10 +177,10 @@ def test_sgd_comes_near_the_minimum_of_newton():
     X = normalize(X)
     # the same objective on both sides: no intercept, which only sgd penalises
     best = fit(X, y, l2=0.1, fit_intercept=False)
-    rough = fit(X, y, l2=0.1, fit_intercept=False, solver="sgd", max_passes=60)
-    assert np.all(rough.objective_ >= best.objective_ * (1 - 1e-9))
-    assert np.all(rough.objective_ <= best.objective_ * 1.02)
-    assert np.all(rough.objective_ < fit(X, y, l2=0.1, fit_intercept=False, solver="sgd", max_passes=1).objective_)
+    loose = fit(X, y, l2=0.1, fit_intercept=False, solver="sgd", max_passes=60)
+    assert np.all(loose.objective_ >= best.objective_ * (1 - 1e-9))
+    assert np.all(loose.objective_ <= best.objective_ * 1.02)
+    assert np.all(loose.objective_ < fit(X, y, l2=0.1, fit_intercept=False, solver="sgd", max_passes=1).objective_)
 
 
 def test_pegasos_reaches_what_another_solver_of_the_hinge_reaches():
@@ -225,12 +225,12 @@ def test_one_shot_scale_is_the_formula_at_the_first_pass(solver):
 def test_trace_is_the_margin_summary_of_the_weights(solver):
     seen = []
 
-    def look(model):
+    def visit(model):
         q = sign_bc * model.decision_function(X_bc)
         seen.append(margins.margin_summary(q, scale=model.history_["scale"][-1]))
 
     # every pass of these is the best so far, so that the weights seen are those traced
-    model = fit(X_bc, y_bc, solver=solver, l2=0.1, callback=look, max_passes=3 if solver != "sgd" else 1)
+    model = fit(X_bc, y_bc, solver=solver, l2=0.1, callback=visit, max_passes=3 if solver != "sgd" else 1)
     history = model.history_
     for k, summary in enumerate(seen):
         for name in ("mean", "median", "location", "variance", "skewness"):
@@ -316,7 +316,7 @@ def test_a_problem_that_has_converged_stays_where_it_is():
     # one label is told apart in fewer steps than the other; together the first must end where it ends alone
     codes = np.column_stack([y_bc == 1, X_bc[:, 3] + 0.5 * np.sin(np.arange(len(X_bc))) > 0]).astype(int)
     settings = {"solver": "gd", "tol": 1e-2, "l2": 1e-2, "max_passes": 500}
-    alone = [fit(X_bc, code, **settings) for code in codes.T]
+    alone = [fit(X_bc, signed_weight, **settings) for signed_weight in codes.T]
     together = fit(X_bc, codes, **settings)
     assert alone[0].n_iter_ != alone[1].n_iter_
     np.testing.assert_allclose(together.coef_, np.vstack([model.coef_ for model in alone]), rtol=1e-9, atol=1e-12)

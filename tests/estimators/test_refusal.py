@@ -194,11 +194,11 @@ def test_a_callback_sees_everything_a_fit_leaves(solver):
     # scale_ was stored when all was over, and after an interrupt in a callback it was the last fit's.
     seen = []
 
-    def look(model):
+    def visit(model):
         seen.append(model.scale_)
         raise KeyboardInterrupt
 
-    model = cmargin.MarginPursuitClassifier(solver=solver, margin=2.0, max_passes=3, callback=look)
+    model = cmargin.MarginPursuitClassifier(solver=solver, margin=2.0, max_passes=3, callback=visit)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y)
     assert seen[0].tolist() == model.scale_.tolist() == [2.0]

@@ -43,14 +43,14 @@ def value_of(model, X, y, l2, l1, s=None, penalised=False):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_certificate_holds(l2, l1, weighted):
     s = np.random.default_rng(3).integers(0, 4, len(y_bc)).astype(float) if weighted else None
-    rough = SmSVMClassifier(l2=l2, l1=l1, tol=1e-2).fit(X_bc, y_bc, s)
+    loose = SmSVMClassifier(l2=l2, l1=l1, tol=1e-2).fit(X_bc, y_bc, s)
     fine = SmSVMClassifier(l2=l2, l1=l1, tol=1e-7, max_passes=1000).fit(X_bc, y_bc, s)
-    for model in (rough, fine):
+    for model in (loose, fine):
         P = value_of(model, X_bc, y_bc, l2, l1, s)
         assert model.objective_[0] == pytest.approx(P, rel=1e-9)
         assert 0 <= model.duality_gap_[0] <= model.tol
-    bound = rough.objective_[0] * (1 - rough.duality_gap_[0])
-    assert bound <= fine.objective_[0] <= rough.objective_[0]
+    bound = loose.objective_[0] * (1 - loose.duality_gap_[0])
+    assert bound <= fine.objective_[0] <= loose.objective_[0]
 
 
 @pytest.mark.parametrize("l2", [1e-1, 1e-2, 1e-4])
@@ -250,8 +250,9 @@ def test_growing_subsets_save_passes_and_end_at_the_same_place():
 def test_a_rare_class_gets_its_share_of_the_subset():
     code = np.where(np.arange(50000) < 200, 1.0, -1.0)
     rows, reads = subset.subset_of(open_rows(np.ones((50000, 1))).row_pass(code, intercept=False, n_threads=1), 0)
-    assert (rows.code > 0).sum() == 200 and abs(rows.n_rows - 5000) < 250
-    assert rows.code[rows.code > 0].sum() == pytest.approx(200) and rows.total_weight == pytest.approx(50000)
+    assert (rows.signed_weight > 0).sum() == 200 and abs(rows.n_rows - 5000) < 250
+    assert rows.signed_weight[rows.signed_weight > 0].sum() == pytest.approx(200)
+    assert rows.total_weight == pytest.approx(50000)
     assert 0.25 < reads < 0.35                   # of those that could be chosen, were they long
 
 

@@ -35,13 +35,13 @@ def loss_of(name, z):
     return np.logaddexp(0, -z), -1 / (1 + np.exp(z)), 1 / (2 + np.exp(z) + np.exp(-z))
 
 
-def objective(name, A, code, s, w, l2, l1, free):
+def objective(name, A, signed_weight, s, w, l2, l1, free):
     beta = np.delete(w, free) if free is not None else w
-    return s @ loss_of(name, code * (A @ w))[0] / s.sum() + l2 / 2 * beta @ beta + l1 * np.abs(beta).sum()
+    return s @ loss_of(name, signed_weight * (A @ w))[0] / s.sum() + l2 / 2 * beta @ beta + l1 * np.abs(beta).sum()
 
 
 @pytest.mark.parametrize("name, largest", [("hinge", 1.0), ("squared_hinge", 4.0), ("logistic", 1.0)])
-def test_a_dual_variable_is_worth_the_least_of_loss_and_line(name, largest):
+def test_the_gain_of_a_dual_variable_is_the_least_of_loss_and_line(name, largest):
     a, z = np.linspace(0, largest, 41), np.linspace(-30, 30, 240_001)
     value = np.maximum(0, 1 - z) if name == "hinge" else loss_of(name, z)[0]
     found = np.empty(41)
@@ -52,19 +52,19 @@ def test_a_dual_variable_is_worth_the_least_of_loss_and_line(name, largest):
 @pytest.mark.parametrize("fmt", ["C", "F", "csr"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", SMOOTH)
-def test_a_look_equals_the_formulas(name, dtype, fmt):
+def test_an_evaluation_equals_the_formulas(name, dtype, fmt):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((300, 7)).astype(dtype)
     y, s = np.where(rng.random(300) < 0.4, 1.0, -1.0), rng.integers(0, 3, 300).astype(float)
-    code = np.where(s > 0, s, 1.0) * y * (s > 0)
+    signed_weight = np.where(s > 0, s, 1.0) * y * (s > 0)
     A, w, e = with_ones(X, True), *rng.standard_normal((2, 8))
     bits = set()
     for n_threads in (1, 2):
-        rows = open_rows({"C": X, "F": np.asfortranarray(X), "csr": sparse.csr_matrix(X)}[fmt]).row_pass(code,
+        rows = open_rows({"C": X, "F": np.asfortranarray(X), "csr": sparse.csr_matrix(X)}[fmt]).row_pass(signed_weight,
                              intercept=True, n_threads=n_threads)
         rows.set_loss(Loss(name))
-        rows.look(w, 1.0, 1.0, 1.0, 0.0)
-        sums, gradient, hessian = rows.look(e, 0.5, 1.0, 1.0, 0.0)
+        rows.evaluate(w, 1.0, 1.0, 1.0, 0.0)
+        sums, gradient, hessian = rows.evaluate(e, 0.5, 1.0, 1.0, 0.0)
         bits.add((sums.tobytes(), gradient.tobytes(), hessian.tobytes()))
     assert len(bits) == 1
     z0, v = y * (A @ w), y * (A @ e)
@@ -77,9 +77,9 @@ def test_a_look_equals_the_formulas(name, dtype, fmt):
                                                                 pos @ a, neg @ a, pos @ G, neg @ G], rtol=1e-10)
     np.testing.assert_allclose(gradient, [A.T @ (-s * y * slope), A.T @ (pos * a), -(A.T @ (neg * a))], atol=1e-9)
     np.testing.assert_allclose(np.triu(hessian), np.triu((A.T * (s * curvature)) @ A), atol=1e-9)
-    assert rows.evaluate(w)[0] == pytest.approx(s @ loss_of(name, z0)[0], rel=1e-12)
+    assert rows.objective(w)[0] == pytest.approx(s @ loss_of(name, z0)[0], rel=1e-12)
     value, slope, curvature = loss_of(name, z0 + 0.3 * v)
-    np.testing.assert_allclose(rows.along(0.3, 1.0), [s @ value, s @ (slope * v), s @ (curvature * v * v)], rtol=1e-12)
+    np.testing.assert_allclose(rows.line(0.3, 1.0), [s @ value, s @ (slope * v), s @ (curvature * v * v)], rtol=1e-12)
 
 
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
@@ -130,11 +130,12 @@ def test_certificates_hold_in_every_shape(name, shape, solver):
 def test_l1_gives_exact_zeros_and_a_certificate(name):
     model = SmSVMClassifier(l2=1e-4, l1=0.02, loss=name).fit(X_bc, y_bc)
     w, A = np.append(model.coef_[0], model.intercept_[0]), with_ones(X_bc, True)
-    code = np.where(y_bc == 1, 1.0, -1.0)
-    slope = A.T @ (code * loss_of(name, code * (A @ w))[1]) / len(code) + 1e-4 * w * (np.arange(31) < 30)
+    signed_weight = np.where(y_bc == 1, 1.0, -1.0)
+    slope = A.T @ (signed_weight * loss_of(name, signed_weight * (A @ w))[1]) / len(A) + 1e-4 * w * (np.arange(31) < 30)
     off = np.where(w[:30] != 0, np.abs(slope[:30] + 0.02 * np.sign(w[:30])), np.maximum(np.abs(slope[:30]) - 0.02, 0))
     assert model.duality_gap_[0] <= 1e-4 and off.max() < 1e-2 and 0 < np.count_nonzero(w[:30]) < 20
-    assert model.objective_[0] == pytest.approx(objective(name, A, code, np.ones(569), w, 1e-4, 0.02, 30), rel=1e-9)
+    assert model.objective_[0] == pytest.approx(objective(name, A, signed_weight, np.ones(569), w, 1e-4, 0.02, 30),
+                                                rel=1e-9)
 
 
 @pytest.mark.parametrize("name", SMOOTH)
@@ -205,20 +206,21 @@ def test_rows_far_larger_than_others_stay_in_the_curvature(name, monkeypatch):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("loss", SMOOTH)
 def test_a_subset_is_left_where_its_end_cannot_be_seen_in_the_gaps_of_the_whole(loss, seed):
-    # left at a gap of 3e-2, it cost a look at all rows
+    # left at a gap of 3e-2, it cost an evaluation over all rows
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((40_000, 20))
-    code = np.where(X @ rng.standard_normal(20) + 2 * rng.standard_normal(40_000) > 0, 1.0, -1.0)
+    signed_weight = np.where(X @ rng.standard_normal(20) + 2 * rng.standard_normal(40_000) > 0, 1.0, -1.0)
     source = open_rows(X)
-    rows = source.row_pass(code, intercept=False, n_threads=1)
+    rows = source.row_pass(signed_weight, intercept=False, n_threads=1)
     with single_threaded_blas():
         first = next(drivers_of(source, rows, Problem(ElasticNet(1e-3), None, Loss(loss)), Settings(), seed))
         assert first.finish().gap <= 3e-4
 
 
 @pytest.mark.parametrize("name", SMOOTH)
-def test_the_first_look_at_all_rows_measures_the_columns(name):
-    # so that rounding in the sums of the last look is known, and the objective need not be evaluated by another read
+def test_the_first_evaluation_over_all_rows_measures_the_columns(name):
+    # so that rounding in the sums of the last evaluation is known,
+    # and the objective need not be evaluated by another read
     rng = np.random.default_rng(0)
     X = rng.standard_normal((21_000, 6)) * [1e3, 1, 1, 1, 1, 1e-3]
     y = np.where(X @ [1e-3, 1, -1, 0, 1, 1e3] + 2 * rng.standard_normal(21_000) > 0, 1, -1)
@@ -242,7 +244,7 @@ def test_columns_that_the_block_left_out_have_their_turn(seed):
     assert model.duality_gap_ <= 1e-4 and 0 < np.count_nonzero(model.coef_) < 100
 
 
-def test_a_stop_at_rounding_is_told_in_words_of_the_loss():
+def test_a_stop_at_rounding_is_reported_in_words_of_the_loss():
     X, y = scale(load_breast_cancer().data), load_breast_cancer().target
     for loss, words in (("squared_hinge", "no step gains"), ("hinge", "width is at its smallest")):
         with pytest.warns(ConvergenceWarning, match=f"rounding: .*{words}"):

@@ -35,9 +35,9 @@ def test_another_version_warns_and_works(model, written_by_0_0_9):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X, Y)
-    with pytest.warns(InconsistentVersionWarning) as told:
+    with pytest.warns(InconsistentVersionWarning) as received:
         again = pickle.loads(written_by_0_0_9(model))
-    text = str(told[-1].message)
+    text = str(received[-1].message)
     assert f"{type(model).__name__} from cmargin 0.0.9 when using cmargin {cmargin.__version__}" in text
     assert vars(again).keys() == vars(model).keys() and np.array_equal(again.predict(X), model.predict(X))
 

@@ -20,7 +20,7 @@ from cmargin._core.newton._line import exact_step, quadratic_step
 from cmargin._core.newton._memory import STATUS
 from cmargin._core.newton._smoothing import widths
 from cmargin._core.newton.direction import _conjugate_gradients, _system
-from cmargin._core.newton.direction._bfgs import KeptCurvature
+from cmargin._core.newton.direction._bfgs import BFGSHessian
 from cmargin._core.newton.direction._conjugate_gradients import conjugate_gradients_of
 from cmargin._core.newton.direction._l1_model import model_minimum
 from cmargin._core.newton.direction._system import cholesky_solve, descend, l1_model_minimum
@@ -34,7 +34,7 @@ from cmargin._core.rows._row_sample import chosen, numbers
 from cmargin._core.rows._row_windows import RowWindows
 from cmargin._core.rows._rows import Rows
 from cmargin._core.rows._structure import check_structure
-from cmargin._core.rows._working_set import are_below, count, count_distances, crossings, sum_near, with_nearest
+from cmargin._core.rows._working_set import are_below, count, count_distances, crossings, sum_of_members, with_nearest
 from cmargin._core.sgd import (
     _class_pass,
     _class_sgd,

@@ -155,7 +155,7 @@ def test_lists_hold_every_positive_once_and_distinct_negatives(negatives, expect
             assert np.array_equal(np.sort(visits[visits >= 0]), positives)
             drawn = -1 - visits[visits < 0]
             assert len(np.unique(drawn)) == len(drawn) == min(600 - len(positives), round(expected * len(positives))
-                                                               if np.isfinite(expected) else 600)
+                                                              if np.isfinite(expected) else 600)
             assert not np.isin(drawn, positives).any()
         assert not np.array_equal(first[c], second[c])
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from api import Rows, RowWindows
-from naive_smsvm import curvature_above, look, smoothed, with_ones
+from naive_smsvm import curvature_above, evaluate, smoothed, with_ones
 from rows_in_files import files_of
 
 from cmargin import SmSVMClassifier
@@ -20,15 +20,15 @@ def data(order="C", dtype=np.float64, n=1500, m=140):
     return np.asarray(X, order=order), y, rng.integers(0, 3, n).astype(float)
 
 
-def pass_over(X, code, n_threads, active=None, intercept=True):
-    rows = open_rows(X).row_pass(code, intercept=intercept, n_threads=n_threads)
+def pass_over(X, signed_weight, n_threads, active=None, intercept=True):
+    rows = open_rows(X).row_pass(signed_weight, intercept=intercept, n_threads=n_threads)
     rows.set_active(active)
     return rows
 
 
 def looked(rows, w, floor):
     with single_threaded_blas():
-        return [part.copy() for part in rows.look(w, STEP, 1.0, WIDTH, floor)]
+        return [part.copy() for part in rows.evaluate(w, STEP, 1.0, WIDTH, floor)]
 
 
 @pytest.mark.parametrize("curved", [0, 1, 40, 400, 1500])
@@ -42,7 +42,7 @@ def test_the_sum_is_the_twin_s_whatever_the_number_of_curved_rows(order, dtype, 
     found = looked(pass_over(X, s * y, 1), w, floor)
     wanted = curvature_above(A, s, h, floor)
     np.testing.assert_allclose(np.triu(found[2]), np.triu(wanted), rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(found[1], look(A, y, s, 0 * w, w, 1.0, WIDTH, STEP)[1], rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(found[1], evaluate(A, y, s, 0 * w, w, 1.0, WIDTH, STEP)[1], rtol=1e-10, atol=1e-10)
     assert found[0][6] == (h > floor).sum() == min(curved, (h > 0).sum())
 
 
@@ -59,7 +59,7 @@ def test_the_same_bits_for_any_number_of_threads(order, active):
     assert len(bits) == 1
 
 
-def test_threads_may_change_in_the_middle_of_a_look():
+def test_threads_may_change_in_the_middle_of_an_evaluation():
     # 12,000 x 300: 32 groups, of which three threads have room for eight and one for one
     X, y, s = data(n=12_000, m=300)
     rows, heard = pass_over(X, s * y, 3), []
@@ -80,11 +80,11 @@ def test_windows_add_up_to_all_rows():
     w = np.linspace(-0.1, 0.1, 141)
     rows, sums = RowWindows(Rows(X[:0]), s * y, True, 2, 900), []
     with single_threaded_blas():
-        rows.begin_look(w, STEP, 1.0, WIDTH, 1e-2)
+        rows.begin_evaluation(w, STEP, 1.0, WIDTH, 1e-2)
         for first in range(0, len(X), 900):
             rows.see(Rows(X[first:first + 900]), first)
-            sums.append([part.copy() for part in rows.look_on()])
-        rows.end_look()
+            sums.append([part.copy() for part in rows.evaluate_window()])
+        rows.end_evaluation()
     for found, wanted in zip(zip(*sums, strict=True), looked(pass_over(X, s * y, 1), w, 1e-2), strict=True):
         np.testing.assert_allclose(np.triu(np.atleast_2d(sum(found))), np.triu(np.atleast_2d(wanted)), rtol=1e-10,
                                    atol=1e-10)

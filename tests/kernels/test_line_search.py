@@ -41,11 +41,11 @@ def test_a_step_stops_at_its_limit_and_an_ascent_is_not_taken():
 
 
 def test_exact_step_on_a_smooth_function_far_from_quadratic():
-    def along(s):                                  # sqrt(1 + (s - 7)^2): Newton alone diverges from 0
+    def phi(s):                                    # sqrt(1 + (s - 7)^2): Newton alone diverges from 0
         root = np.sqrt(1 + (s - 7) ** 2)
         return (s - 7) / root, root**-3
 
-    s, hit = exact_step(along, np.zeros(1), np.ones(1), np.zeros(1), np.inf, 1e-12)
+    s, hit = exact_step(phi, np.zeros(1), np.ones(1), np.zeros(1), np.inf, 1e-12)
     assert s == pytest.approx(7, abs=1e-9) and hit == -1
 
 

@@ -53,7 +53,7 @@ def test_facts_of_a_loss_are_those_of_its_function(name):
     if name in _losses.LARGEST_CURVATURE:
         assert curvature.max() == curvature[-1] == _losses.LARGEST_CURVATURE[name]
     facts = _losses.FACTS[name]
-    if facts["dual_bend"] >= 0:                            # and the worth of a dual variable is that parabola
+    if facts["dual_bend"] >= 0:                            # and the gain of a dual variable is that parabola
         a = np.linspace(0, min(facts["dual_largest"], 4), 33)
         _losses.gains(_losses.LOSS_IDS[name], a, found := np.empty(33))
         np.testing.assert_allclose(found, a - facts["dual_bend"] * a**2 / 2, rtol=1e-15)

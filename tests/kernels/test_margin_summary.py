@@ -129,7 +129,7 @@ def test_the_scale_of_lemma_6_takes_one_number_from_python():
 @pytest.mark.parametrize("broken", [np.full(9, np.nan), np.r_[np.nan, np.arange(9.0)], np.r_[np.arange(9.0), np.nan],
                                     np.full(9, np.inf), np.r_[-np.inf, np.arange(9.0), np.inf]])
 def test_margins_that_are_no_numbers_end_and_are_seen(broken):
-    # the look of a gradient descent that leaves the range comes before it is noticed
+    # the evaluation of a gradient descent that leaves the range comes before it is noticed
     for scale in (1.0, 0.0):
         found = _margin_summary.summarise(broken, np.array([0.0, 0.3, 1.0]), scale, 2.0, np.empty(3))
         assert not np.isfinite(found["mean"])

@@ -88,5 +88,6 @@ def test_a_loss_is_its_file_its_lines_of_the_table_and_an_option(tmp_path):
         insert(package / touched[1], before, text)
     insert(package / touched[2], '"logistic"))', '"smooth_hinge", {}')
     run([sys.executable, "-c", BUILD], tmp_path, PYTHONPATH=str(tmp_path))
-    gap, told, suboptimality = map(float, run([sys.executable, "-c", FIT], tmp_path, PYTHONPATH=str(tmp_path)).split())
-    assert gap <= 1e-8 and abs(told) <= 1e-12 and -1e-12 <= suboptimality <= 1e-8
+    gap, received, suboptimality = map(float, run([sys.executable, "-c", FIT], tmp_path,
+                                                  PYTHONPATH=str(tmp_path)).split())
+    assert gap <= 1e-8 and abs(received) <= 1e-12 and -1e-12 <= suboptimality <= 1e-8

@@ -62,8 +62,8 @@ def test_weighted_draws_come_to_the_minimum_of_the_weighted_rows():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         best = MarginPursuitClassifier(**common).fit(X_bc, y_bc, weight)
-        rough = MarginPursuitClassifier(solver="sgd", max_passes=60, **common).fit(X_bc, y_bc, weight)
+        loose = MarginPursuitClassifier(solver="sgd", max_passes=60, **common).fit(X_bc, y_bc, weight)
         other = MarginPursuitClassifier(solver="sgd", max_passes=60, **common).fit(X_bc, y_bc)
-    assert best.objective_[0] * (1 - 1e-9) <= rough.objective_[0] <= best.objective_[0] * 1.01
+    assert best.objective_[0] * (1 - 1e-9) <= loose.objective_[0] <= best.objective_[0] * 1.01
     z = sign_bc * (X_bc @ other.coef_[0])
-    assert rough.objective_[0] < 0.05 * other.coef_[0] @ other.coef_[0] + np.average(catoni_rho(1 - z), weights=weight)
+    assert loose.objective_[0] < 0.05 * other.coef_[0] @ other.coef_[0] + np.average(catoni_rho(1 - z), weights=weight)

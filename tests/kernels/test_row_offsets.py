@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from naive_smsvm import dual_curvature, look, smooth_look, smoothed, with_ones
+from naive_smsvm import dual_curvature, evaluate, smooth_evaluation, smoothed, with_ones
 from rows_in_files import files_of
 from scipy.optimize import minimize
 from test_row_pass import FORMATS, make
@@ -16,7 +16,7 @@ from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.problem import Problem, Settings
 
-SUMS_OF_SMOOTH = [0, 1, 8, 9, 4, 5, 7]           # in the order of `smooth_look`
+SUMS_OF_SMOOTH = [0, 1, 8, 9, 4, 5, 7]           # in the order of `smooth_evaluation`
 
 
 def problem(regression=False, n=613):
@@ -26,10 +26,10 @@ def problem(regression=False, n=613):
 
 
 def walk(rows, w, e):
-    """A look at w, then one 0.7 of the way along e; what the second says."""
+    """An evaluation at w, then one 0.7 of the way along e; what the second says."""
     with single_threaded_blas():
-        rows.look(w, 1.0, 1.0, 0.7, 0.0, False)
-        return [np.array(part) for part in rows.look(e, 0.7, 0.7, 0.3, 0.0)]
+        rows.evaluate(w, 1.0, 1.0, 0.7, 0.0, False)
+        return [np.array(part) for part in rows.evaluate(e, 0.7, 0.7, 0.3, 0.0)]
 
 
 @pytest.mark.parametrize("regression", [False, True])
@@ -39,8 +39,8 @@ def test_slacks_begin_at_the_offsets(fmt, dtype, regression):
     # the 1 of the hinge was written into every row, so that no row could have a target or a base margin of its own
     X, (y, s, t, (w, e)) = make(fmt, dtype), problem(regression)
     A = with_ones(X, True)
-    first = look(A, y, s, 0 * w, w, 1.0, 0.7, offset=t)
-    sums, gradient, curvature, _ = look(A, y, s, w, e, 0.7, 0.3, 0.7, first[3], t)
+    first = evaluate(A, y, s, 0 * w, w, 1.0, 0.7, offset=t)
+    sums, gradient, curvature, _ = evaluate(A, y, s, w, e, 0.7, 0.3, 0.7, first[3], t)
     found = []
     for n_threads in (1, 3):
         rows = open_rows(X).row_pass(s * y, intercept=True, n_threads=n_threads, offset=t)
@@ -55,47 +55,47 @@ def test_slacks_begin_at_the_offsets(fmt, dtype, regression):
     np.testing.assert_allclose(np.triu(found[0][2]), np.triu(curvature), rtol=1e-11, atol=1e-10)
     # along the line, where the weights are, and at other weights
     F, a, h = smoothed(u - 0.4 * change, 0.3)
-    np.testing.assert_allclose(rows.along(0.4, 0.3), [s @ F, -(s * a) @ change, (s * h) @ change**2], rtol=1e-11)
+    np.testing.assert_allclose(rows.line(0.4, 0.3), [s @ F, -(s * a) @ change, (s * h) @ change**2], rtol=1e-11)
     np.testing.assert_allclose(rows.margins()[s > 0], (y * (A @ (w + 0.7 * e)))[s > 0], atol=1e-13)
-    assert rows.evaluate(w)[0] == pytest.approx(s @ np.maximum(u, 0), rel=1e-12)
+    assert rows.objective(w)[0] == pytest.approx(s @ np.maximum(u, 0), rel=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
 @pytest.mark.parametrize("regression", [False, True])
 @pytest.mark.parametrize("fmt", ["C", "csr32"])
-def test_smooth_losses_too_and_what_their_dual_variables_are_worth(fmt, regression, loss):
+def test_smooth_losses_too_and_the_gains_of_their_dual_variables(fmt, regression, loss):
     X, (y, s, t, (w, e)) = make(fmt, np.float64), problem(regression)
     A = with_ones(X, True)
     rows = open_rows(X).row_pass(s * y, intercept=True, n_threads=2, offset=t)
     rows.set_loss(Loss(loss))
     sums, gradient, _ = walk(rows, w, e)
-    expected, vectors = smooth_look(A, y, s, w, e, 0.7, t, loss)
+    expected, vectors = smooth_evaluation(A, y, s, w, e, 0.7, t, loss)
     np.testing.assert_allclose(sums[SUMS_OF_SMOOTH], expected, rtol=1e-10)
     np.testing.assert_allclose(gradient, vectors, rtol=1e-10, atol=1e-10)
-    assert rows.evaluate(w + 0.7 * e)[0] == pytest.approx(sums[0], rel=1e-12)
+    assert rows.objective(w + 0.7 * e)[0] == pytest.approx(sums[0], rel=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
 def test_at_the_optimum_the_dual_value_is_the_objective(loss):
-    # a dual variable a of a row at offset t is worth G(a) + (t - 1) a
+    # a dual variable a of a row at offset t adds G(a) + (t - 1) a to the bound
     X, (y, s, t, _) = make("C", np.float64), problem()
     rows, l2, n = open_rows(X).row_pass(s * y, intercept=False, n_threads=1, offset=t), 0.5, s.sum()
     rows.set_loss(Loss(loss))
 
     def objective(w):
-        sums, gradient = smooth_look(X, y, s, 0 * w, w, 1.0, t, loss)
+        sums, gradient = smooth_evaluation(X, y, s, 0 * w, w, 1.0, t, loss)
         return sums[0] / n + l2 / 2 * w @ w, l2 * w - gradient[0] / n
 
     w = minimize(objective, np.zeros(11), jac=True, method="BFGS", options={"gtol": 1e-10}).x
     with single_threaded_blas():
-        rows.look(w, 1.0, 1.0, 1.0, 0.0, False)
-        sums, gradient, _ = rows.look(np.zeros(11), 1.0, 1.0, 1.0, 0.0, False)
+        rows.evaluate(w, 1.0, 1.0, 1.0, 0.0, False)
+        sums, gradient, _ = rows.evaluate(np.zeros(11), 1.0, 1.0, 1.0, 0.0, False)
         a, v = rows.dual_variables(), (gradient[1] + gradient[2]) / n
-        told = (sums[8] + sums[9]) / n - v @ v / (2 * l2)
-    vectors, _, worth = rows.dual_sums(a, Loss(loss), False)
-    own = sum(worth) / n - vectors[0] @ vectors[0] / n**2 / (2 * l2)
-    assert told == pytest.approx(rows.evaluate(w)[0] / n + l2 / 2 * w @ w, rel=1e-8)
-    assert own == pytest.approx(told, rel=1e-12)
+        received = (sums[8] + sums[9]) / n - v @ v / (2 * l2)
+    vectors, _, gain = rows.dual_sums(a, Loss(loss), False)
+    own = sum(gain) / n - vectors[0] @ vectors[0] / n**2 / (2 * l2)
+    assert received == pytest.approx(rows.objective(w)[0] / n + l2 / 2 * w @ w, rel=1e-8)
+    assert own == pytest.approx(received, rel=1e-12)
 
 
 def test_ones_are_what_no_offsets_are():
@@ -112,15 +112,15 @@ def test_some_rows_take_their_offsets_with_them(tmp_path):
     files = open_rows(files_of(X, "shards", tmp_path)).row_pass(s * y, intercept=True, n_threads=1, offset=t)
     for one, other in zip(walk(there, w, e), walk(files, w, e), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(files.evaluate(w)[0], there.evaluate(w)[0], rtol=1e-12)
+    np.testing.assert_allclose(files.objective(w)[0], there.objective(w)[0], rtol=1e-12)
     np.testing.assert_allclose(files.margins(), there.margins(), rtol=1e-12, atol=1e-12)
     samples = [rows.gather_sample(0.5, 0.3, 7)[0] for rows in (there, files)]
     chosen = samples[0].rows
     u = t[chosen] - y[chosen] * (with_ones(X, True) @ w)[chosen]
     for part in samples:
-        assert part.evaluate(w)[0] == pytest.approx(np.abs(part.code) @ np.maximum(u, 0), rel=1e-12)
+        assert part.objective(w)[0] == pytest.approx(np.abs(part.signed_weight) @ np.maximum(u, 0), rel=1e-12)
     again = type(there).from_state(there.X, there.state(), 1)
-    assert np.array_equal(again.along(0.3, 0.5), there.along(0.3, 0.5)) and again.evaluate(w) == there.evaluate(w)
+    assert np.array_equal(again.line(0.3, 0.5), there.line(0.3, 0.5)) and again.objective(w) == there.objective(w)
 
 
 def test_rows_on_a_device_or_in_shards_have_none_and_say_so():

@@ -74,7 +74,7 @@ CALLS = {
     "gram": (_low_rank, "gram_matrix", slnd(), np.hstack([X] * 20)),
     "whiten": (_whiten, "whiten_rows", slnd(), X),
     "dual squares": (dual_rows, "squares", SmSVMClassifier(linear_solver="dual", l2=1e-4, tol=1e-9), X),
-    "along": (_line_sums, "along", baselines.CGDescentClassifier(max_passes=2), X),
+    "line": (_line_sums, "line", baselines.CGDescentClassifier(max_passes=2), X),
     "move": (_line_sums, "move", baselines.CGDescentClassifier(max_passes=2), X),
 }
 

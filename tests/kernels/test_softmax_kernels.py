@@ -34,20 +34,20 @@ def test_any_number_of_classes(k, dtype, layout):
     X = laid_out(X, layout)
     V, D = point(True, k, COLUMNS), point(True, k, COLUMNS, seed=4)
     source = open_rows(X).softmax_pass(labels, weight, k, True, 1)
-    rough = 1e-12 if dtype == np.float64 else 3e-6
+    tolerance = 1e-12 if dtype == np.float64 else 3e-6
     value, entropy, gradient = naive.risk(X, labels, weight, V, True)
     got_value, got = source.risk(V)
-    assert got_value == pytest.approx(value, rel=rough)
-    assert source.kernel.sums[:, 1].sum() / source.n_rows == pytest.approx(entropy, rel=3 * rough)
-    np.testing.assert_allclose(got, gradient, atol=rough)
-    np.testing.assert_allclose(source.probs, naive.probabilities(X, V, True), rtol=100 * rough, atol=rough)
+    assert got_value == pytest.approx(value, rel=tolerance)
+    assert source.kernel.sums[:, 1].sum() / source.n_rows == pytest.approx(entropy, rel=3 * tolerance)
+    np.testing.assert_allclose(got, gradient, atol=tolerance)
+    np.testing.assert_allclose(source.probs, naive.probabilities(X, V, True), rtol=100 * tolerance, atol=tolerance)
     curved = naive.curvature(X, weight, V, D, True)
-    np.testing.assert_allclose(run(source, CURVATURE, D, probs=source.probs), curved, atol=3 * rough)
+    np.testing.assert_allclose(run(source, CURVATURE, D, probs=source.probs), curved, atol=3 * tolerance)
     run(source, PRODUCTS, D, scores=source.change)
     at_v, slope, curvature = source.kernel.line(0.0, source.scores, source.change)
-    assert at_v == pytest.approx(value, rel=rough)
-    assert slope == pytest.approx(np.sum(gradient * D), rel=30 * rough, abs=3 * rough)
-    assert curvature == pytest.approx(np.sum(curved * D), rel=30 * rough)
+    assert at_v == pytest.approx(value, rel=tolerance)
+    assert slope == pytest.approx(np.sum(gradient * D), rel=30 * tolerance, abs=3 * tolerance)
+    assert curvature == pytest.approx(np.sum(curved * D), rel=30 * tolerance)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -82,15 +82,15 @@ def test_dense_rows_times_a_few_classes(k, m, layout, dtype):
     X, labels, weight = problem(n=4 * 61 + 3, m=m, k=k, dtype=dtype)
     V, D = point(True, k, m) / m**0.5, point(True, k, m, seed=4)
     source = open_rows(laid_out(X, layout)).softmax_pass(labels, weight, k, True, 1)
-    rough = 1e-12 if dtype == np.float64 else 3e-6
+    tolerance = 1e-12 if dtype == np.float64 else 3e-6
     value, _, gradient = naive.risk(X, labels, weight, V, True)
     got_value, got = source.risk(V)
-    assert got_value == pytest.approx(value, rel=rough)
-    np.testing.assert_allclose(got, gradient, atol=rough)
+    assert got_value == pytest.approx(value, rel=tolerance)
+    np.testing.assert_allclose(got, gradient, atol=tolerance)
     np.testing.assert_allclose(run(source, CURVATURE, D, probs=source.probs), naive.curvature(X, weight, V, D, True),
-                               atol=10 * rough)
+                               atol=10 * tolerance)
     run(source, PRODUCTS, D, scores=source.change)
-    np.testing.assert_allclose(source.change, X @ D[:-1] + D[-1], atol=30 * rough)
+    np.testing.assert_allclose(source.change, X @ D[:-1] + D[-1], atol=30 * tolerance)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -110,9 +110,9 @@ def test_nothing_beyond_a_row_is_looked_at(m, dtype):
     wide = np.full((ROWS, m + 9), np.nan, dtype)
     wide[:, :m] = X
     V = point(True, 3, m) / m**0.5
-    told = [open_rows(rows).softmax_pass(labels, weight, 3, True, 1).risk(V) for rows in (X, wide[:, :m])]
-    assert told[0][0] == told[1][0]
-    np.testing.assert_array_equal(told[0][1], told[1][1])
+    received = [open_rows(rows).softmax_pass(labels, weight, 3, True, 1).risk(V) for rows in (X, wide[:, :m])]
+    assert received[0][0] == received[1][0]
+    np.testing.assert_array_equal(received[0][1], received[1][1])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -153,7 +153,7 @@ void exponentials(const double *restrict x, double *restrict y, ptrdiff_t n) {
 void logarithms(const double *restrict x, double *restrict y, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i++) y[i] = log_positive(x[i]);
 }
-void *used[] = {(void *)logistic_rows, (void *)logistic_curvatures, (void *)logistic_along};
+void *used[] = {(void *)logistic_rows, (void *)logistic_curvatures, (void *)logistic_line};
 """
 
 

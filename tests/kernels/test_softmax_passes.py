@@ -118,18 +118,18 @@ def test_many_classes_and_columns_fall_into_several_blocks(monkeypatch):
 @pytest.mark.parametrize("tail, rank", [("scale", 3), ("drop", 19)])
 def test_batches_that_fill_vectors_of_columns(tail, rank, blocks, monkeypatch):
     monkeypatch.setattr(softmax_passes, "COLUMN_BLOCK", blocks)
-    told = []
+    received = []
     for threads in (1, 3):
         s = Setting(tail=tail, rank=rank, d=43, k=5, threads=threads)
         weights, passes = s.weights(), s.passes()
         if tail == "scale":
             assert passes.column_block == (43 if blocks == 256 else 22)
         s.run(weights, passes=passes)
-        told.append(weights.linear(s.inverse))
+        received.append(weights.linear(s.inverse))
         W, b = s.literal(np.zeros((5, 43)), np.zeros(5))[0][-1]
-        close(told[-1][0], W, 1e-9)
-        close(told[-1][1], b, 1e-9)
-    np.testing.assert_array_equal(told[0][0], told[1][0])
+        close(received[-1][0], W, 1e-9)
+        close(received[-1][1], b, 1e-9)
+    np.testing.assert_array_equal(received[0][0], received[1][0])
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -160,7 +160,7 @@ def test_the_wide_route_centres_too():
 
 
 def test_the_step_is_along_the_gradient_of_the_risk():
-    # central differences of the risk of one batch, at weights that are not zero; its rows are all worth the same
+    # central differences of the risk of one batch, at weights that are not zero; its rows all count the same
     s, rng = Setting(), np.random.default_rng(3)
     W, b = 0.2 * rng.standard_normal((4, 12)), rng.standard_normal(4)
     rows = s.order[:BATCH]
@@ -195,9 +195,9 @@ def test_a_row_far_out_is_not_moved_far_past_what_its_step_is_to_mend(tail, spar
     eta, length = 1.0 / (passes.mean_length + 1), passes.length[0] + 1
     passes.run(weights, np.zeros(1, np.int64), np.full(1, eta), 1.0, s.n_train)
     W, b = weights.linear(s.inverse)
-    worth = (s.X[far] @ W[s.y[far]] + b[s.y[far]]) / (0.75 * eta * length)     # G of its class is -3/4 at equal scores
-    assert worth == pytest.approx(max(0.25, 1.25 / (1 + eta * length / 4)), rel=1e-3)
-    assert least - 1e-3 < worth < most + 1e-3
+    damping = (s.X[far] @ W[s.y[far]] + b[s.y[far]]) / (0.75 * eta * length)   # G of its class is -3/4 at equal scores
+    assert damping == pytest.approx(max(0.25, 1.25 / (1 + eta * length / 4)), rel=1e-3)
+    assert least - 1e-3 < damping < most + 1e-3
 
 
 def test_sums_are_those_met_before_each_step():
@@ -312,7 +312,7 @@ def test_softmax_and_its_loss_are_those_of_numpy_to_the_type_s_rounding(k, dtype
     reach = np.abs(scores).max() * np.finfo(dtype).eps * 200
     np.testing.assert_allclose(passes.loss[:s.n_train], expected, rtol=1e-5 if dtype == np.float32 else 1e-12,
                                atol=3 * reach)
-    # and the probabilities: the change of the bias in one batch whose rows are all worth the same
+    # and the probabilities: the change of the bias in one batch whose rows all count the same
     passes.length[:] = passes.mean_length
     weights = s.weights(W=np.zeros_like(W), bias=b)
     passes.run(weights, np.zeros(1, np.int64), np.ones(1), 1.0, s.n_train)

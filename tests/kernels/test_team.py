@@ -119,9 +119,9 @@ def test_sums_over_files_are_the_same_bits(tmp_path):
         rows = FileSource(RowFiles([open_one(str(tmp_path / "X.npy"))]), chunk=1 << 16).row_pass(
             np.where(y == 1, 1.0, -1.0), intercept=True, n_threads=n_threads)
         rows.start()
-        told = rows.look(np.linspace(-0.2, 0.3, 13), 1.0, 0.5, 0.3, 0.0)
+        received = rows.evaluate(np.linspace(-0.2, 0.3, 13), 1.0, 0.5, 0.3, 0.0)
         product = rows.hessp(None, 0.3)[0]
-        found.append([*told, product, rows.along(0.5, 0.3), rows.evaluate(np.ones(13), True)[1]])
+        found.append([*received, product, rows.line(0.5, 0.3), rows.objective(np.ones(13), True)[1]])
     for one in found[1:]:
         for here, there in zip(found[0], one, strict=True):
             np.testing.assert_array_equal(here, there)

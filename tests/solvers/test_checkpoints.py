@@ -301,9 +301,10 @@ class FullDisk:
 def test_a_full_disk_costs_no_more_than_the_checkpoint(model, tmp_path, monkeypatch):
     disk = FullDisk(monkeypatch, range(1, 10**6))
     whole = clone(model).set_params(checkpoint=Checkpoint(tmp_path / "fit", **killed_fits.OFTEN))
-    with pytest.warns(RuntimeWarning) as told:
+    with pytest.warns(RuntimeWarning) as received:
         whole.fit(X, y)
-    assert len(told) == 1 and "could not be written (No space left on device); there is none" in str(told[0].message)
+    assert len(received) == 1
+    assert "could not be written (No space left on device); there is none" in str(received[0].message)
     assert disk.calls > 1 and same(whole, clone(model).fit(X, y)) and os.listdir(tmp_path) == []
 
 
@@ -330,7 +331,7 @@ def test_a_folder_is_no_checkpoint(tmp_path):
 
 
 def test_writing_takes_a_twentieth_of_the_time_at_most(tmp_path, monkeypatch):
-    now = iter(np.arange(0.0, 1000.0, 1.0))              # every look at the clock takes a second, so does writing
+    now = iter(np.arange(0.0, 1000.0, 1.0))              # every check of the clock takes a second, so does writing
     monkeypatch.setattr(files, "perf_counter", lambda: next(now))
     checkpointer = Checkpointer(Checkpoint(tmp_path / "fit", seconds=5.0), {})
     due = []

@@ -66,9 +66,9 @@ def test_the_rows_near_the_hinge_are_the_same_again(tmp_path):
     data, seen = rows_with_rare_columns(40_000, 0), []
     model = SmSVMClassifier(l2=1e-3, random_state=0)
     alone = over_ranks(model, 2, data, callback=lambda model: seen.append(model.history_["smoothing"][-1]))
-    near = [n for n, width in enumerate(seen, 1) if width == 1e-4]       # looks with straight lines
-    assert len(near) > 1
-    for n in near:
+    linearised = [n for n, width in enumerate(seen, 1) if width == 1e-4]  # evaluations with straight lines
+    assert len(linearised) > 1
+    for n in linearised:
         again = over_ranks(model, 2, data, **stopped(model, 2, tmp_path, n, data))
         assert same(alone[0], again[1])
 

@@ -1,4 +1,4 @@
-"""Smooth losses: rows many at a time, looks without curvature, and what a subset hands over."""
+"""Smooth losses: rows many at a time, evaluations without curvature, and what a subset hands over."""
 
 import pickle
 
@@ -20,46 +20,47 @@ GAIN = {"logistic": lambda a: -a * np.log(a) - (1 - a) * np.log1p(-a), "squared_
 
 @pytest.mark.parametrize("loss", ROW_SUMS)
 @pytest.mark.parametrize("scale", [1e-12, 1e-3, 1.0, 20.0, 300.0])
-def test_sums_of_a_look_are_those_of_the_formulas(loss, scale):
+def test_sums_of_an_evaluation_are_those_of_the_formulas(loss, scale):
     rng = np.random.default_rng(3)
-    X, code = scale * rng.standard_normal((203, 1)), rng.uniform(0.5, 2, 203) * np.where(rng.random(203) < 0.4, 1, -1)
-    rows = open_rows(X).row_pass(code, intercept=False, n_threads=1)
+    X, signed_weight = scale * rng.standard_normal((203, 1)), rng.uniform(0.5, 2, 203) * np.where(rng.random(203) < 0.4,
+                                                                                                  1, -1)
+    rows = open_rows(X).row_pass(signed_weight, intercept=False, n_threads=1)
     rows.set_loss(Loss(loss))
-    s, y, w = np.abs(code), np.sign(code), np.ones(1)
+    s, y, w = np.abs(signed_weight), np.sign(signed_weight), np.ones(1)
     rows.start()
-    rows.look(w, 1.0, 1.0, 1.0, 0.0)
-    sums, gradient, block = rows.look(-0.5 * w, 1.0, 1.0, 1.0, 0.0)
+    rows.evaluate(w, 1.0, 1.0, 1.0, 0.0)
+    sums, gradient, block = rows.evaluate(-0.5 * w, 1.0, 1.0, 1.0, 0.0)
     z, change = y * X[:, 0], -0.5 * y * X[:, 0]
     z0, z1 = 1 - (1 - z), 1 - (1 - z - change)                   # as slacks hold them
     value, slope, curvature = ROW_SUMS[loss](z1)
     _, slope0, curvature0 = ROW_SUMS[loss](z0)
     a = np.clip(slope0 - curvature0 * change, 0, 1 if loss == "logistic" else None)
     with np.errstate(divide="ignore", invalid="ignore"):
-        worth = np.where((a > 0) & (a < 1), GAIN[loss](a), 0) if loss == "logistic" else GAIN[loss](a)
+        gains = np.where((a > 0) & (a < 1), GAIN[loss](a), 0) if loss == "logistic" else GAIN[loss](a)
     assert sums[0] == pytest.approx(s @ value, rel=1e-13) and sums[1] == pytest.approx(-s @ (slope * change), rel=1e-12)
     assert sums[7] == pytest.approx(s @ curvature, rel=1e-13)
     for side, total, gain in ((y > 0, sums[4], sums[8]), (y < 0, sums[5], sums[9])):
         assert total == pytest.approx(s[side] @ a[side], rel=1e-13)
-        assert gain == pytest.approx(s[side] @ worth[side], rel=1e-11, abs=1e-13)
-    np.testing.assert_allclose(gradient[0], X.T @ (code * slope), rtol=1e-12, atol=1e-13 * scale)
+        assert gain == pytest.approx(s[side] @ gains[side], rel=1e-11, abs=1e-13)
+    np.testing.assert_allclose(gradient[0], X.T @ (signed_weight * slope), rtol=1e-12, atol=1e-13 * scale)
     np.testing.assert_allclose(block, X.T @ ((s * curvature)[:, None] * X), rtol=1e-12)
 
 
 @pytest.mark.parametrize("loss", ROW_SUMS)
 @pytest.mark.parametrize("dtype", ["f", "d"])
-def test_a_product_is_that_of_the_formula_at_the_end_of_the_last_step(loss, dtype):
+def test_hessp_is_that_of_the_formula_at_the_end_of_the_last_step(loss, dtype):
     rng = np.random.default_rng(5)
-    X, code = rng.standard_normal((203, 9)).astype(dtype), rng.uniform(0.5, 2, 203) * rng.choice([-1, 1], 203)
-    rows = open_rows(X).row_pass(code, intercept=False, n_threads=1)
+    X, signed_weight = rng.standard_normal((203, 9)).astype(dtype), rng.uniform(0.5, 2, 203) * rng.choice([-1, 1], 203)
+    rows = open_rows(X).row_pass(signed_weight, intercept=False, n_threads=1)
     rows.set_loss(Loss(loss))
     w, d, x = rng.standard_normal((3, 9))
     rows.start()
-    rows.look(w, 1.0, 1.0, 1.0, 0.0)
-    rows.look(d, 0.5, 1.0, 1.0, 0.0)
-    z = np.sign(code) * (X.astype(float) @ (w + 0.5 * d))
+    rows.evaluate(w, 1.0, 1.0, 1.0, 0.0)
+    rows.evaluate(d, 0.5, 1.0, 1.0, 0.0)
+    z = np.sign(signed_weight) * (X.astype(float) @ (w + 0.5 * d))
     curvature = ROW_SUMS[loss](z)[2]
     for floor in (0.0, np.median(curvature)):
-        weight = np.abs(code) * np.where(curvature > floor, curvature, 0)
+        weight = np.abs(signed_weight) * np.where(curvature > floor, curvature, 0)
         product, _ = rows.hessp(x, 1.0, floor)
         np.testing.assert_allclose(product, X.astype(float).T @ (weight * (X.astype(float) @ x)), rtol=1e-9, atol=1e-10)
         diagonal, _ = rows.hessp(None, 1.0, floor)
@@ -78,7 +79,7 @@ def noisy_plane(n, m, seed=0, noise=0.5):
 
 @pytest.mark.parametrize("loss", ROW_SUMS)
 def test_the_first_step_is_as_long_as_it_is_best(loss):
-    # margin 0 is where rows have the most curvature: steps of length 1 took 17 looks with curvature, and 19
+    # margin 0 is where rows have the most curvature: steps of length 1 took 17 evaluations with curvature, and 19
     curved = 0
     for l2 in (1e-2, 1e-3, 1e-5):
         X, y = noisy_plane(3000, 20, 5, noise=0.1)
@@ -103,7 +104,7 @@ def test_a_fit_of_a_few_reads_keeps_the_end_of_its_first_step(loss, solver):
     assert min(model.score(X, y) for model in ends[1:]) > 0.75
 
 
-def test_a_look_that_certifies_is_the_last():
+def test_an_evaluation_that_certifies_is_the_last():
     for loss, l2 in (("logistic", 0.01), ("squared_hinge", 0.1)):
         X, y = noisy_plane(2000, 20, noise=0.05)
         model = fitted(X, y, loss=loss, l2=l2, tol=0.7)
@@ -112,7 +113,7 @@ def test_a_look_that_certifies_is_the_last():
 
 
 def test_a_rare_class_that_is_hard_to_tell_has_unit_steps():
-    # most of what a step explains there is the intercept's: a look to find the length was one too many
+    # most of what a step explains there is the intercept's: an evaluation to find the length was one too many
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4000, 10))
     y = X[:, 0] + 3 * rng.standard_normal(4000) > 4.5
@@ -120,7 +121,7 @@ def test_a_rare_class_that_is_hard_to_tell_has_unit_steps():
         assert np.all(fitted(X, y, loss=loss, l2=1e-3, tol=1e-3).history_["step"] == 1)
 
 
-def test_many_fits_end_with_a_look_that_sums_no_curvature():
+def test_many_fits_end_with_an_evaluation_that_sums_no_curvature():
     foreseen = 0
     for seed in range(10):
         X, y = noisy_plane(3000, 20, seed)
@@ -134,7 +135,7 @@ def test_many_fits_end_with_a_look_that_sums_no_curvature():
     assert foreseen >= 7
 
 
-def test_a_look_taken_for_the_last_that_was_not_is_followed_by_a_step_all_the_same():
+def test_an_evaluation_taken_for_the_last_that_was_not_is_followed_by_a_step_all_the_same():
     # rows of very different weight: the gap after a step is larger than its square
     ended = []
     for seed in range(30):
@@ -146,7 +147,7 @@ def test_a_look_taken_for_the_last_that_was_not_is_followed_by_a_step_all_the_sa
     assert max(ended) > 1
 
 
-def test_the_first_look_at_all_rows_goes_by_the_curvature_of_the_subset():
+def test_the_first_evaluation_over_all_rows_goes_by_the_curvature_of_the_subset():
     X, y = noisy_plane(20_000, 120)
     fits = [fitted(X, y, loss="logistic", l2=1e-3, random_state=0, n_jobs=n) for n in (1, 2)]
     curved, whole = fits[0].history_["active_rows"], ~np.isnan(fits[0].history_["gap"])
@@ -174,13 +175,13 @@ def test_wide_rows_far_from_dependent_are_not_copied():
     rng = np.random.default_rng(0)
     X, w = rng.standard_normal((40, 300)), rng.standard_normal(300)
     wide = open_rows(X).reduced()
-    assert wide.rough is X
+    assert wide.basis is X
     np.testing.assert_allclose(wide.L @ wide.into(w, False), X @ w, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(X @ wide.out_of(wide.into(w, False), False), X @ w, rtol=1e-11, atol=1e-11)
     X[1] = X[0] + 1e-4 * X[1]
-    near = open_rows(X).reduced()
-    assert near.rough is not X
-    np.testing.assert_allclose(X @ near.out_of(near.into(w, False), False), X @ w, rtol=1e-10, atol=1e-10)
+    reduced = open_rows(X).reduced()
+    assert reduced.basis is not X
+    np.testing.assert_allclose(X @ reduced.out_of(reduced.into(w, False), False), X @ w, rtol=1e-10, atol=1e-10)
 
 
 def test_a_fit_that_goes_on_sums_its_next_curvature_as_it_would_have():

@@ -149,7 +149,7 @@ def test_auto_gives_up_early_where_many_do_and_begins_anew(shape, statuses, monk
 
 
 def test_many_rows_begin_with_the_dual_only_where_they_are_light():
-    # from 160 rows a column on Newton's looks are nearly all at a subset
+    # from 160 rows a column on Newton's evaluations are nearly all at a subset
     X = np.random.default_rng(5).standard_normal((20_900, 130))        # mean C |x|^2: 6.2, 62
     assert begins_with_dual(X, 1e-3)
     assert not begins_with_dual(np.float32(X), 1e-3)     # nor so dear
@@ -160,7 +160,7 @@ def test_many_rows_begin_with_the_dual_only_where_they_are_light():
 
 
 @pytest.mark.parametrize("shape", [(1500, 250), (500, 700)])
-def test_a_point_worth_it_is_where_newton_goes_on(shape, statuses, monkeypatch):
+def test_newton_goes_on_from_a_point_that_pays_off(shape, statuses, monkeypatch):
     X, y = classes(*shape, 8)
     monkeypatch.setattr(cost, "DUAL_TRIAL_SHARE", np.inf)
     monkeypatch.setattr(cost, "DUAL_SHARE", 20 / prices.reads_of_newton(open_rows(X).describe()))

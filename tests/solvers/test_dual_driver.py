@@ -24,13 +24,14 @@ BOTH = pytest.mark.parametrize("loss", BY_DUAL)
 
 
 def drivers(n=4, m=900, loss="hinge", **chosen):
-    """A driver for each of some problems on the same rows, with looks at 0.4 of the tolerance and Newton steps."""
+    """A driver for each of some problems on the same rows, evaluations at 0.4 of the tolerance, and Newton steps."""
     X, y = nearly_repeated(m=m)
-    code = [np.where(np.random.default_rng(seed).random(len(y)) < 0.1, -y, y) for seed in range(n)]
+    signed_weight = [np.where(np.random.default_rng(seed).random(len(y)) < 0.1, -y, y) for seed in range(n)]
     shared = open_rows(X).dual_rows(True, True, None, 1e-5, Loss(loss))
     settings = Settings(**{"tol": 1e-6, "max_passes": 400.0, **chosen})
     problem = Problem(ElasticNet(1e-5), m, Loss(loss))
-    return [dual_newton.DualNewton(shared.row_pass(one), problem, settings, Result(np.zeros(m + 1))) for one in code]
+    return [dual_newton.DualNewton(shared.row_pass(one), problem, settings, Result(np.zeros(m + 1)))
+            for one in signed_weight]
 
 
 def bits(driver):
@@ -88,7 +89,7 @@ def test_a_slice_that_is_over_reads_nothing():
 @BOTH
 @pytest.mark.parametrize("warm", [False, True])
 @pytest.mark.parametrize("moment", [0, 1, 40])
-def test_who_leaves_looks_once_more_and_keeps_the_best_point(moment, warm, loss):
+def test_who_leaves_evaluates_once_more_and_keeps_the_best_point(moment, warm, loss):
     driver = drivers(1, loss=loss, tol=1e-12)[0]
     if warm:
         driver.warm = np.random.default_rng(0).standard_normal(901)
@@ -107,14 +108,14 @@ def test_who_leaves_looks_once_more_and_keeps_the_best_point(moment, warm, loss)
         return
     assert len(result.history) > 0
     X, y = nearly_repeated()
-    code = np.where(np.random.default_rng(0).random(len(y)) < 0.1, -y, y)
-    mean = (np.maximum(0, 1 - code * (X @ result.w[:-1] + result.w[-1])) ** (1 + (loss != "hinge"))).mean()
+    signed_weight = np.where(np.random.default_rng(0).random(len(y)) < 0.1, -y, y)
+    mean = (np.maximum(0, 1 - signed_weight * (X @ result.w[:-1] + result.w[-1])) ** (1 + (loss != "hinge"))).mean()
     assert result.objective == pytest.approx(mean + 5e-6 * result.w[:-1] @ result.w[:-1], rel=1e-12)
     assert result.dual <= result.objective
 
 
 @pytest.mark.parametrize("seed", [302, 1103])
-def test_a_fit_without_a_row_at_work_looks_at_all_of_them(seed):
+def test_a_fit_without_a_row_at_work_evaluates_all_of_them(seed):
     # weights of 1e-8 to 1e8: all rows came to rest beside an intercept that was not right yet, and nothing was read
     rng = np.random.default_rng(seed)
     X, y = sparse.csr_matrix(rng.standard_t(1.5, (74, 8))), np.where(rng.random(74) < 0.8, 1, 0)

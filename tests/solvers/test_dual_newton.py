@@ -109,7 +109,7 @@ def test_sweeps_equal_the_twin(kernel_case):
     assert len(active) > 0 and (n_sweeps == 2 or (len(active) < 300 and slept > 0))
 
 
-def test_a_look_wakes_rows_that_have_somewhere_to_go(kernel_case):
+def test_an_evaluation_wakes_rows_that_have_somewhere_to_go(kernel_case):
     rows, _, _, (upper, _), a, w, _ = kernel_case
     sweeps = sweeps_of(rows, a, w)
     while True:
@@ -184,7 +184,7 @@ def test_a_newton_step_equals_the_twin(kernel_case, room, n):
     rows, Z, y, (_, ridge), _, w, rng = kernel_case
     index, upper = np.sort(rng.permutation(len(y))[:30]), np.full(300, 2 * room)
     rows.shared.upper = upper
-    rows, a, mine_w = rows.shared.row_pass(rows.code), np.full(300, room), w.copy()
+    rows, a, mine_w = rows.shared.row_pass(rows.signed_weight), np.full(300, room), w.copy()
     slope = (1 - y * (Z @ w) - ridge * a)[index]
     twin = naive_dual.cg_steps(Z, y, index, (upper[index], ridge[index]), a[index], w, slope, n)
     new_a, new_w, new_r, new_gap, hit, steps = twin
@@ -203,7 +203,7 @@ def test_parts_of_a_newton_step_leave_no_trace(kernel_case, room):
     rows.shared.upper = np.full(300, 2 * room)
     for most in (None, 7):
         a, mine_w = np.full(300, room), w.copy()
-        step = newton_step(rows.shared.row_pass(rows.code), a, mine_w, index, 1e-9, 9, most)
+        step = newton_step(rows.shared.row_pass(rows.signed_weight), a, mine_w, index, 1e-9, 9, most)
         found.append((a, mine_w, *step))
     for whole, cut in zip(*found, strict=True):
         np.testing.assert_array_equal(whole, cut)
@@ -313,7 +313,7 @@ def test_of_few_columns_chosen_for_light_rows():
     assert chosen(X.astype(np.float32) * np.float32(1e25), 1.41e48)         # whose squares no float32 holds
     few = sparse.csr_matrix(np.ones((500, 15)))
     priced = reads_of_newton(open_rows(few).describe())
-    assert priced > cost.DUAL_FROM_NEWTON_READS and not chosen(few, 1.0)     # Newton's looks are short
+    assert priced > cost.DUAL_FROM_NEWTON_READS and not chosen(few, 1.0)     # Newton's evaluations are short
     y = np.where(X @ rng.standard_normal(112) > 0, 1, -1)
     light, whole = (SmSVMClassifier(l2=0.02, tol=1e-9, linear_solver=name).fit(X, y) for name in ("auto", "cholesky"))
     assert light.objective_[0] == pytest.approx(whole.objective_[0], rel=2e-9)
@@ -386,7 +386,7 @@ def test_warm_start_time_limit_passes_and_callback(loss, tol):
     assert len(seen) == 1 and 0 < seen[0] < 1
 
 
-def test_history_is_one_entry_a_look():
+def test_history_is_one_entry_an_evaluation():
     X, y = text()
     h = fit(X, y, l2=1e-6, tol=1e-6, max_passes=1000).history_
     assert (np.diff(h["passes"]) > 0).all() and (np.diff(h["gap"]) <= 0).all() and (np.diff(h["objective"]) <= 0).all()

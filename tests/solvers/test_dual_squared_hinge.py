@@ -111,16 +111,16 @@ def test_smooth_minimum_is_no_worse_than_its_neighbours():
     rng = np.random.default_rng(0)
     for number in range(200):
         n, bounded = int(rng.integers(1, 12)), number % 2
-        start, along = rng.standard_normal((2, n)).round(1)
+        start, direction = rng.standard_normal((2, n)).round(1)
         ridge = 10.0 ** rng.integers(-3, 3, n)
         upper, square = (rng.random(n) if bounded else np.full(n, np.inf)), 10.0 ** rng.integers(-3, 3)
         blocks = DualBlocks(open_rows(np.zeros((n, 1))).rows, np.ones(n), upper, ridge, np.ones(n), 0.0, False, 1.0,
                             np.zeros(n))
 
-        def value(t, start=start, along=along, box=(upper, ridge), square=square):
-            u = start - t * along
+        def value(t, start=start, direction=direction, box=(upper, ridge), square=square):
+            u = start - t * direction
             return t**2 * square / 2 + naive_dual.gap_of(u, np.zeros(len(u)), *box).sum()
-        found = smooth_minimum(blocks, start, along, square, 1.0)
+        found = smooth_minimum(blocks, start, direction, square, 1.0)
         assert all(value(found) <= (1 + 1e-12) * value(found + t) for t in (1e-5, -1e-5, 1e-2, -1e-2, 1.0, -1.0))
 
 
@@ -162,7 +162,7 @@ def test_every_class_is_looked_at_by_itself():
 
 @pytest.mark.parametrize("moved, reads", [(0.15, cost.SHORT_TRIAL_READS), (0.3, 0)])
 def test_few_rows_without_a_margin_are_a_short_trial(moved, reads, monkeypatch):
-    # mnist, class 3 at l2 = 1e-5, took 150 reads of the dual before Newton's method, which alone takes 13 looks
+    # mnist, class 3 at l2 = 1e-5, took 150 reads of the dual before Newton's method, which alone takes 13 evaluations
     X, y = noisy(7500, 300)
     before = fit(X, y, l2=1e-6, linear_solver="cholesky").n_passes_
     monkeypatch.setattr(sample, "part_moved", lambda rows: moved)
@@ -173,14 +173,14 @@ def test_few_rows_without_a_margin_are_a_short_trial(moved, reads, monkeypatch):
 
 
 def test_many_rows_a_column_are_a_subset_to_newtons_method():
-    # whose looks cost less than the seven reads that the dual takes
+    # whose evaluations cost less than the seven reads that the dual takes
     X, y = noisy(20_000, 125)
     l2 = 20 * (X**2).sum(axis=1).mean() / len(X)
-    told = [foreseen(rows, y[:len(rows)].astype(float), l2 * len(X) / len(rows))
-            for rows in (X, X[:19_000])]
-    assert told == [0, np.inf]
-    thin = open_rows(sparse.csr_matrix(np.where(X > 1, X, 0))).describe()   # sparse rows are priced as they were
-    assert reads_of_newton(thin, True) == 4 * price_of_evaluation(thin, True)
+    received = [foreseen(rows, y[:len(rows)].astype(float), l2 * len(X) / len(rows))
+                for rows in (X, X[:19_000])]
+    assert received == [0, np.inf]
+    sparse_rows = open_rows(sparse.csr_matrix(np.where(X > 1, X, 0))).describe()  # sparse rows are priced as they were
+    assert reads_of_newton(sparse_rows, True) == 4 * price_of_evaluation(sparse_rows, True)
 
 
 @pytest.mark.parametrize("weights", [None, "some", "tiny"])
@@ -194,9 +194,9 @@ def test_the_sample_has_the_weights_of_its_rows(weights):
 
 def test_sparse_rows_go_by_the_dual_where_the_penalty_is_large_beside_them():
     X, y = text(5000, 2000)
-    worth = [begins_with_dual(rows, 1e-2, loss="squared_hinge")
-             for rows in (X, X[:, :40], X[:600, :300])]
-    assert worth == [True, False, True]
+    chosen = [begins_with_dual(rows, 1e-2, loss="squared_hinge")
+              for rows in (X, X[:, :40], X[:600, :300])]
+    assert chosen == [True, False, True]
     assert [foreseen(X, y, l2) for l2 in (1e-2, 1e-7)] == [np.inf, 0]
     assert foreseen(sparse.csr_matrix((3000, 60_000)), y, 1e-7)
     assert foreseen(X[:4000], y[:4000], 1e-7)       # two rows a column

@@ -54,7 +54,7 @@ def test_columns_in_use_come_one_after_the_other():
 
 
 @pytest.mark.parametrize("passes", [4, 9, 14])
-def test_what_a_stop_on_the_path_leaves_is_told_for_the_penalty_asked_for(passes):
+def test_a_stop_on_the_path_reports_for_the_penalty_asked_for(passes):
     X, y = wide()
     with pytest.warns(UserWarning, match="max_passes"):
         model = fitted(X, y, max_passes=passes)

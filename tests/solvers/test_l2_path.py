@@ -43,8 +43,8 @@ def test_a_certificate_comes_in_a_bounded_number_of_passes(seed, l1):
 
 @pytest.mark.parametrize("solver", ["cg", "auto"])
 @pytest.mark.parametrize("seed", range(3))
-def test_steps_by_products_take_the_path_too(seed, solver):
-    # steps of a thousandth of their length: 23 to 94 looks and 2,200 to 7,700 passes, most of them products
+def test_steps_by_conjugate_gradients_take_the_path_too(seed, solver):
+    # steps of a thousandth of their length: 23 to 94 evaluations and 2,200 to 7,700 passes, most of them products
     X, y = nearly_separable(seed, 650, 800)
     model = fitted(X, y, l2=None, C=30.0, tol=1e-3, linear_solver=solver, max_passes=1000)
     assert model.duality_gap_[0] <= 1e-3
@@ -63,7 +63,7 @@ def test_the_logistic_loss_takes_no_path():
 
 
 @pytest.mark.parametrize("passes", [12, 20, 30])
-def test_what_a_stop_on_the_path_leaves_is_told_for_the_penalty_asked_for(passes):
+def test_a_stop_on_the_path_reports_for_the_penalty_asked_for(passes):
     X, y = nearly_separable()
     with pytest.warns(UserWarning, match="max_passes"):
         model = fitted(X, y, max_passes=passes)

@@ -18,13 +18,13 @@ from cmargin.solvers.multinomial import inverse as multinomial_inverse
 from cmargin.solvers.multinomial import newton as multinomial_newton
 from cmargin.solvers.multinomial.inverse import (
     ClassInverse,
-    are_worth_pairs,
     centred_pairs,
     class_inverse_cost,
     class_inverse_sample,
     no_pairs,
     pairs_cost,
     pairs_of,
+    pairs_pay_off,
     rows_that_count,
     without_mean,
 )
@@ -80,12 +80,12 @@ def test_blocks_of_columns_of_unequal_size(intercept):
     np.testing.assert_allclose(size[:, None] * blocks(G)[:M], size[:, None] * without_mean(moved), rtol=1e-2, atol=1e-2)
 
 
-def test_pairs_are_made_where_they_are_worth_their_cost():
+def test_pairs_are_made_where_they_pay_off():
     X, labels, weight = problem(n=300, m=200, k=9)
     source, A = open_rows(X).softmax_pass(labels, weight, 9, True, 1), np.eye(9) / 9
     assert 5 < pairs_cost(source) < 500
-    assert not are_worth_pairs(source, 200.0, A, 100.0) and are_worth_pairs(source, 200.0, A, 1e-4)
-    assert are_worth_pairs(source, np.inf, A, 1.0)                        # where it is said what is wrong with the rows
+    assert not pairs_pay_off(source, 200.0, A, 100.0) and pairs_pay_off(source, 200.0, A, 1e-4)
+    assert pairs_pay_off(source, np.inf, A, 1.0)                          # where it is said what is wrong with the rows
     many = open_rows(np.tile(X, (40, 1))).softmax_pass(np.tile(labels, 40), np.tile(weight, 40), 9, True, 1)
     assert pairs_cost(many) < 0.1 * pairs_cost(source)
     # of rows far from the origin, single precision leaves the rest of a difference
@@ -98,7 +98,7 @@ def test_a_large_penalty_is_met_without_pairs(layout, monkeypatch):
     runs = []
     for rank in (None, True):
         if rank:
-            monkeypatch.setattr(multinomial_newton, "are_worth_pairs", lambda *about: True)
+            monkeypatch.setattr(multinomial_newton, "pairs_pay_off", lambda *about: True)
         run = Run(open_rows(laid_out(X, layout)), labels, weight, 9, Settings(10.0, 1e-6))
         run.go(None)
         runs.append(run)
@@ -112,7 +112,7 @@ def test_a_large_penalty_is_met_without_pairs(layout, monkeypatch):
 
 def test_pairs_follow_once_as_much_is_spent_as_they_cost(monkeypatch):
     X, labels, weight = problem(n=300, m=60, k=9)
-    monkeypatch.setattr(multinomial_newton, "are_worth_pairs", lambda *about: False)
+    monkeypatch.setattr(multinomial_newton, "pairs_pay_off", lambda *about: False)
     monkeypatch.setattr(multinomial_newton, "pairs_cost", lambda source: 3.5)
     run, seen = Run(open_rows(X), labels, weight, 9, Settings(1e-4, 1e-6)), []
     run.go(lambda result: seen.append((run.plain, run.products)))
@@ -126,7 +126,7 @@ def test_pairs_follow_once_as_much_is_spent_as_they_cost(monkeypatch):
     run = Run(open_rows(X), labels, weight, 9, Settings(10.0, 1e-6))
     run.go(None)
     assert run.plain
-    monkeypatch.setattr(multinomial_newton, "are_worth_pairs", lambda *about: True)
+    monkeypatch.setattr(multinomial_newton, "pairs_pay_off", lambda *about: True)
     run.pose(1e-3)
     run.go(None)
     assert not run.plain and run.result.gap <= 1e-6
@@ -215,10 +215,10 @@ def test_rows_of_little_curvature_are_left_out_of_a_block():
     wanted = np.zeros((M, K))
     for c in range(K):
         curvature = share * source.probs[:, c] * (1 - source.probs[:, c])
-        near = curvature > 0.1 * curvature.mean()
-        centred = X[near] - curvature[near] @ X[near] / curvature[near].sum()
-        wanted[:, c] = np.linalg.solve((centred.T * curvature[near]) @ centred + 1e-2 * np.eye(M), G[:M, c])
-        count += near.sum() / K
+        curved = curvature > 0.1 * curvature.mean()
+        centred = X[curved] - curvature[curved] @ X[curved] / curvature[curved].sum()
+        wanted[:, c] = np.linalg.solve((centred.T * curvature[curved]) @ centred + 1e-2 * np.eye(M), G[:M, c])
+        count += curved.sum() / K
     assert rows_that_count(source.probs.astype(np.float32), weight) == pytest.approx(count, abs=1)
     assert count == rows_that_count(source.probs, weight) and 0 < count < 0.8 * N
     np.testing.assert_allclose(inverse(G)[:M], without_mean(wanted), atol=1e-4 * np.abs(wanted).max())
@@ -324,7 +324,7 @@ def test_a_run_goes_on_to_the_same_bits_from_every_step(spread, dtype, monkeypat
     if spread == "large penalty":
         X, labels, weight = problem(n=300, m=60, k=9)
         settings = Settings(1e-3, 1e-8)
-        monkeypatch.setattr(multinomial_newton, "are_worth_pairs", lambda *about: False)
+        monkeypatch.setattr(multinomial_newton, "pairs_pay_off", lambda *about: False)
         monkeypatch.setattr(multinomial_newton, "pairs_cost", lambda source: 8)
     elif spread == "blocks":
         X, labels, weight = problem(n=1000, m=40, dtype=dtype)
@@ -377,7 +377,7 @@ def test_what_blocks_cost_is_told_by_the_rows_alone():
     (10_000, 2049, 1, None, 0), (10_000, 1000, 100, None, 0), (300, 5, 4, None, 300)])
 def test_rows_that_blocks_are_made_from(n, d, k, entries, rows):
     source = SimpleNamespace(n_rows=n, n_features=d, n_classes=k, sparse=entries is not None, entries=entries,
-                           single=False)
+                             single=False)
     assert class_inverse_sample(source) == rows
 
 
@@ -393,7 +393,7 @@ def test_csr_rows_without_zeros_have_blocks_as_dense_ones_have():
 def test_rows_without_a_single_entry_have_an_optimum_too():
     X = laid_out(np.zeros((50, 6)), "csr")
     fit, _ = solve(X, np.arange(50) % 3, None, 3, Settings(1e-2, 1e-6), start=(np.ones((3, 6)) * np.arange(3)[:, None],
-                                                                              np.zeros(3)))
+                                                                               np.zeros(3)))
     assert fit.gap <= 1e-6 and np.abs(fit.W).max() < 1e-3
 
 
@@ -429,7 +429,7 @@ def test_intercepts_are_the_best_to_what_the_certificate_can_bear():
         run.certify()
         slope = run.source.risk(run.V)[1][-1]
         assert np.max(np.abs(slope) / run.share) <= least and run.result.gap <= tol
-    # one look less where the first is enough already
+    # one evaluation less where the first is enough already
     V, *_ = run.source.exact(run.V)
     calls, kept = [], run.source._run
     run.source._run = lambda *about: calls.append(about[0]) or kept(*about)

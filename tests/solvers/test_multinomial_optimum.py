@@ -215,8 +215,8 @@ def test_deadline_callback_and_interrupt():
         seen.append(result.objective)
         return len(seen) == 3
 
-    told, _ = solve(X, labels, weight, K, Settings(1e-6, 1e-9), on_step=watch)
-    assert told.stopped == "callback" and told.n_newton == 2 and seen[0] > seen[1] > seen[2]
+    received, _ = solve(X, labels, weight, K, Settings(1e-6, 1e-9), on_step=watch)
+    assert received.stopped == "callback" and received.n_newton == 2 and seen[0] > seen[1] > seen[2]
 
     def break_off(result):
         if result.n_newton == 2:
@@ -224,10 +224,10 @@ def test_deadline_callback_and_interrupt():
 
     cut, interruption = solve(X, labels, weight, K, Settings(1e-6, 1e-9), on_step=break_off)
     assert cut.stopped == "interrupted" and isinstance(interruption.error, KeyboardInterrupt)
-    np.testing.assert_array_equal(cut.W, told.W)
+    np.testing.assert_array_equal(cut.W, received.W)
     few, _ = solve(X, labels, weight, K, Settings(1e-6, 1e-9, max_newton=2))
     assert few.stopped == "max_newton" and np.isfinite(few.gap)
-    np.testing.assert_array_equal(few.W, told.W)
+    np.testing.assert_array_equal(few.W, received.W)
     run = Run(open_rows(X), labels, weight, K, Settings(1e-6, deadline=time.perf_counter() - 1))
     with pytest.raises(TimeUp):
         run.source.risk(np.zeros((31, K)))

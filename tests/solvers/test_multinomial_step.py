@@ -34,23 +34,24 @@ def test_passes_equal_the_twin(layout, dtype, intercept):
     source = open_rows(X).softmax_pass(labels, weight, K, intercept, 2)
     V, D = point(intercept), point(intercept, seed=4)
     value, _, gradient = naive.risk(X, labels, weight, V, intercept)
-    rough = 1e-12 if dtype == np.float64 else 3e-6
+    tolerance = 1e-12 if dtype == np.float64 else 3e-6
     got_value, got = source.risk(V)
-    assert got_value == pytest.approx(value, rel=rough)
-    np.testing.assert_allclose(got, gradient, atol=rough)
-    np.testing.assert_allclose(curvature_times(source, D), naive.curvature(X, weight, V, D, intercept), atol=3 * rough)
+    assert got_value == pytest.approx(value, rel=tolerance)
+    np.testing.assert_allclose(got, gradient, atol=tolerance)
+    np.testing.assert_allclose(curvature_times(source, D), naive.curvature(X, weight, V, D, intercept),
+                               atol=3 * tolerance)
     task(source, PRODUCTS, D, scores=source.change)
     for step in (0.0, 0.7):
         ahead = naive.risk(X, labels, weight, V + step * D, intercept)
         got_value, slope, curvature = source.kernel.line(step, source.scores, source.change)
-        assert got_value == pytest.approx(ahead[0], rel=3 * rough)
-        assert slope == pytest.approx(np.sum(ahead[2] * D), rel=3 * rough, abs=3 * rough)
+        assert got_value == pytest.approx(ahead[0], rel=3 * tolerance)
+        assert slope == pytest.approx(np.sum(ahead[2] * D), rel=3 * tolerance, abs=3 * tolerance)
         assert curvature == pytest.approx(
-            np.sum(D * naive.curvature(X, weight, V + step * D, D, intercept)), rel=10 * rough)
+            np.sum(D * naive.curvature(X, weight, V + step * D, D, intercept)), rel=10 * tolerance)
     source.scores += source.dtype.type(0.7) * source.change
     got = task(source, RISK_OF_SCORES, V, source.scores, source.probs)
-    assert source.kernel.sums[:, 0].sum() / N == pytest.approx(ahead[0], rel=3 * rough)
-    np.testing.assert_allclose(got, ahead[2], atol=3 * rough)
+    assert source.kernel.sums[:, 0].sum() / N == pytest.approx(ahead[0], rel=3 * tolerance)
+    np.testing.assert_allclose(got, ahead[2], atol=3 * tolerance)
 
 
 def test_gradient_and_curvature_are_derivatives():

@@ -47,11 +47,11 @@ def weighted(y):
     return y * np.random.default_rng(1).choice([0.0, 0.5, 2.0], len(y))
 
 
-def in_memory(X, code, intercept, n_threads=1):
-    return open_rows(X).row_pass(code, intercept=intercept, n_threads=n_threads)
+def in_memory(X, signed_weight, intercept, n_threads=1):
+    return open_rows(X).row_pass(signed_weight, intercept=intercept, n_threads=n_threads)
 
 
-def test_a_look_after_the_end_sums_no_curvature():
+def test_an_evaluation_after_the_end_sums_no_curvature():
     # the block of thousands of columns takes seconds, for a step that is never taken
     rows = in_memory(X_bc, y_bc, True)
     with single_threaded_blas():
@@ -64,10 +64,11 @@ def test_a_look_after_the_end_sums_no_curvature():
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_rows_elsewhere_take_the_same_steps(name):
     X, y, problem, chosen = PROBLEMS[name]
-    code, intercept = weighted(y), problem.free is not None
+    signed_weight, intercept = weighted(y), problem.free is not None
     with single_threaded_blas():
-        here = ContinuationNewton(in_memory(X, code, intercept), problem, Settings(**chosen)).run()
-        there = ContinuationNewton(Elsewhere.of(X, code, [17, 200], intercept), problem, Settings(**chosen)).run()
+        here = ContinuationNewton(in_memory(X, signed_weight, intercept), problem, Settings(**chosen)).run()
+        there = ContinuationNewton(Elsewhere.of(X, signed_weight, [17, 200], intercept), problem,
+                                   Settings(**chosen)).run()
     assert there.status == here.status
     if name == "products":                         # conjugate gradients make much of rounding
         assert there.objective == pytest.approx(here.objective, rel=1e-4)
@@ -92,7 +93,7 @@ def test_a_length_that_wins_little_is_not_read_for():
 
 @pytest.mark.parametrize("l1, solver", [(1e-3, "auto"), (0.0, "cg")])
 def test_published_steps_have_the_whole_block(l1, solver):
-    # more columns than a block of SmSVM's own l1 steps holds at first, or directions by products: a crash
+    # more columns than a block of SmSVM's own l1 steps holds at first, or directions by conjugate gradients: a crash
     settings = Settings(tol=1e-2, linear_solver=solver, smoothing_decay=0.1, max_passes=1e3)
     with single_threaded_blas():
         result = PaperNewton(in_memory(X_wide, y_wide, False), Problem(ElasticNet(1e-3, l1)), settings, 0.1, None).run()
@@ -133,10 +134,10 @@ def test_a_slice_that_is_over_asks_nothing_of_the_rows():
     newton = ContinuationNewton(in_memory(X_bc, y_bc, True), Problem(ElasticNet(1e-3), 30), Settings())
     newton.begin()
     newton.advance(-np.inf)
-    assert newton.asks == "look" and newton.result.n_iter == 0
+    assert newton.asks == "evaluate" and newton.result.n_iter == 0
 
 
-def test_a_long_look_is_left_between_its_parts():
+def test_a_long_evaluation_is_left_between_its_parts():
     X = RNG.standard_normal((20_000, 500), dtype=np.float32)
     rows = in_memory(X, np.sign(X[:, 0]).astype(float), False)
     newton = ContinuationNewton(rows, Problem(ElasticNet(1e-3)), Settings())
@@ -144,7 +145,7 @@ def test_a_long_look_is_left_between_its_parts():
     with single_threaded_blas():
         newton.advance(time.perf_counter() + 1e-4)
     newton.store(newton.result)
-    assert newton.asks == "look" and newton.result.n_iter == 0
+    assert newton.asks == "evaluate" and newton.result.n_iter == 0
     newton.leave("max_time")
     assert newton.finish().objective == pytest.approx(1.0, rel=1e-6)               # that of w = 0, evaluated
 
@@ -155,8 +156,10 @@ def test_classes_side_by_side_are_those_alone(n_threads):
     codes = [np.where(rng.random(len(y_bc)) < 0.3, -y_bc, y_bc) for _ in range(7)]
     problem = Problem(ElasticNet(1e-3), 30)
     with single_threaded_blas():
-        alone = [ContinuationNewton(in_memory(X_bc, code, True), problem, Settings()).run() for code in codes]
-        drivers = [ContinuationNewton(in_memory(X_bc, code, True), problem, Settings()) for code in codes]
+        alone = [ContinuationNewton(in_memory(X_bc, signed_weight, True), problem, Settings()).run()
+                 for signed_weight in codes]
+        drivers = [ContinuationNewton(in_memory(X_bc, signed_weight, True), problem, Settings())
+                   for signed_weight in codes]
         finish_together(drivers, n_threads)
     assert [driver.result.w.tobytes() for driver in drivers] == [result.w.tobytes() for result in alone]
 
@@ -192,8 +195,8 @@ def test_the_last_problem_has_all_threads(monkeypatch):
     codes = [np.where(X[:, j] > 0, 1.0, -1.0) for j in range(3)]
     seen, drivers = [], []
 
-    def way(code):
-        driver = ContinuationNewton(in_memory(X, code, False), Problem(ElasticNet(1e-3)), Settings())
+    def way(signed_weight):
+        driver = ContinuationNewton(in_memory(X, signed_weight, False), Problem(ElasticNet(1e-3)), Settings())
         driver.begin()
         drivers.append(driver)
         yield driver
@@ -233,11 +236,11 @@ def test_leaving_keeps_the_best_point(moment):
 
 
 def test_answers_of_the_wrong_length_are_refused():
-    def at_first_look(**chosen):
+    def at_first_evaluation(**chosen):
         newton = ContinuationNewton(Elsewhere.of(X_bc, y_bc, [], True), Problem(ElasticNet(1e-3), 30),
                                     Settings(**chosen))
         newton.begin()
-        assert newton.asks == "look"
+        assert newton.asks == "evaluate"
         return newton
 
     sums, gradient, block = np.zeros(16), np.zeros((3, 31)), np.zeros((31, 31))
@@ -245,13 +248,13 @@ def test_answers_of_the_wrong_length_are_refused():
              (sums, gradient, block[1:, 1:]), (sums, gradient, block[1:]), (sums, gradient, None)]
     for answer in wrong:
         with pytest.raises(ValueError, match="shapes do not fit"):
-            at_first_look().tell(*answer)
-    newton = at_first_look(linear_solver="cg")
+            at_first_evaluation().tell(*answer)
+    newton = at_first_evaluation(linear_solver="cg")
     with pytest.raises(ValueError, match="shapes do not fit"):
         newton.tell(sums, gradient, block)                       # no block was asked for
-    newton.tell(*newton.source.look(direction=np.zeros(31), step=1.0, line_width=1.0, width=1.0, curvature_floor=0.0,
-                                  with_hessian=False))
-    assert newton.asks == "product"
+    newton.tell(*newton.source.evaluate(direction=np.zeros(31), step=1.0, line_width=1.0, width=1.0,
+                                        curvature_floor=0.0, with_hessian=False))
+    assert newton.asks == "hessp"
     with pytest.raises(ValueError, match="shapes do not fit"):
         newton.tell(np.zeros(30), 1.0)
     with pytest.raises(ValueError, match="elsewhere"):
@@ -263,8 +266,8 @@ def test_answers_of_the_wrong_length_are_refused():
 def test_a_curvature_that_is_not_finite_ends_in_an_error():
     newton = ContinuationNewton(Elsewhere.of(X_bc, y_bc, [], False), Problem(ElasticNet(1e-3)), Settings())
     newton.begin()
-    sums, gradient, block = newton.source.look(direction=np.zeros(30), step=1.0, line_width=1.0, width=1.0,
-                                             curvature_floor=0.0)
+    sums, gradient, block = newton.source.evaluate(direction=np.zeros(30), step=1.0, line_width=1.0, width=1.0,
+                                                   curvature_floor=0.0)
     block[3, 4] = np.nan
     with pytest.raises(FloatingPointError, match="not finite"):
         newton.tell(sums, gradient, block)
@@ -272,12 +275,12 @@ def test_a_curvature_that_is_not_finite_ends_in_an_error():
 
 def test_the_block_of_many_columns_holds_the_steepest():
     rng = np.random.default_rng(5)
-    X, code = rng.standard_normal((60, 1000)), np.where(rng.random(60) < 0.5, 1.0, -1.0)
-    newton = ContinuationNewton(Elsewhere.of(X, code, [], False), Problem(ElasticNet(1e-3, 1e-6)), Settings())
+    X, signed_weight = rng.standard_normal((60, 1000)), np.where(rng.random(60) < 0.5, 1.0, -1.0)
+    newton = ContinuationNewton(Elsewhere.of(X, signed_weight, [], False), Problem(ElasticNet(1e-3, 1e-6)), Settings())
     newton.begin()
-    newton.tell(*newton.source.look(direction=np.zeros(1000), step=1.0, line_width=1.0, width=1.0, curvature_floor=0.0,
-                                  with_hessian=False))
-    steepest = np.argsort(-np.abs(X.T @ code))[:400]
+    newton.tell(*newton.source.evaluate(direction=np.zeros(1000), step=1.0, line_width=1.0, width=1.0,
+                                        curvature_floor=0.0, with_hessian=False))
+    steepest = np.argsort(-np.abs(X.T @ signed_weight))[:400]
     np.testing.assert_array_equal(newton.ask()["active"], np.sort(steepest))
 
 
@@ -287,7 +290,7 @@ def test_what_is_reported_is_evaluated_where_rounding_may_have_gathered(mean):
     source = Elsewhere.of(X, y_bc, [], True)
     with single_threaded_blas():
         result = ContinuationNewton(source, Problem(ElasticNet(1e-2), 5), Settings(tol=1e-2)).run()
-    assert ("evaluate" in source.asked) == (mean > 0)
+    assert ("objective" in source.asked) == (mean > 0)
     loss = np.maximum(0, 1 - y_bc * (X @ result.w[:5] + result.w[5])).mean()     # which rounds a margin by 1e-9 too
     assert result.objective == pytest.approx(loss + 5e-3 * result.w[:5] @ result.w[:5], rel=1e-8)
 
@@ -295,8 +298,8 @@ def test_what_is_reported_is_evaluated_where_rounding_may_have_gathered(mean):
 class Uncertain(Elsewhere):
     """Rows whose dual variables say nothing."""
 
-    def look(self, **asked):
-        sums, gradient, hessian = super().look(**asked)
+    def evaluate(self, **asked):
+        sums, gradient, hessian = super().evaluate(**asked)
         sums[4:6], gradient[1:] = 0.0, 0.0
         return sums, gradient, hessian
 
@@ -340,13 +343,13 @@ def test_the_width_waits_where_it_is_not_what_keeps_the_gap_open():
     gaps = [0.4, 0.39, 0.38]
     held, going = widths([1.0] * 3, [1.0, 1.0, 0.01], gaps), widths([1.0] * 3, [1.0, 1.0, 0.38], gaps)
     assert held[2] == held[1] and going[2] < going[1]
-    # wide gaps, as those of the first looks are, do not make it wait, unless they stay
+    # wide gaps, as those of the first evaluations are, do not make it wait, unless they stay
     got = widths([1.0] * 6, [0.01] * 6, [0.9] * 6)
     assert got[3] < got[2] < got[1] and got[5] == got[4] == got[3]
 
 
 def test_the_width_shrinks_no_further_than_the_tolerance_needs():
-    # half a tolerance of smoothing error is enough: there it stays, until the gap has not fallen for three looks
+    # half a tolerance of smoothing error is enough: there it stays, until the gap has not fallen for three evaluations
     assert widths([1.0], [0.5e-4], [0.9], width=1e-3) == [1e-3]
     assert widths([1.0], [2e-4], [0.9], width=1e-3) == [pytest.approx(5e-4)]
     assert widths([1.0] * 5, [0.5e-4] * 5, [1.5e-4] * 5, width=1e-3)[4] < 1e-3
@@ -364,12 +367,12 @@ def test_the_width_goes_up_for_a_while_only():
 
 
 class Recorded(Elsewhere):
-    """Notes where the rows are begun anew, and the widths of every look: before the step, and after."""
+    """Notes where the rows are begun anew, and the widths of every evaluation: before the step, and after."""
 
     def everywhere(self, method, *args, **kwargs):
         if method == "start":
             self.asked.append("anew")
-        elif method == "look":
+        elif method == "evaluate":
             self.asked.append((kwargs["line_width"], kwargs["width"]))
         return [getattr(part, method)(*args, **kwargs) for part in self.parts]
 

@@ -68,7 +68,7 @@ def test_passes_stay_where_they_do_better(monkeypatch):
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((1000, 30)), rng.integers(0, 3, 1000)          # nothing to learn
     X[:, 0] += 2 * y
-    monkeypatch.setattr(penalised_end, "ROUGH", 1e3)                           # as optima that are none do worse
+    monkeypatch.setattr(penalised_end, "LOOSE_GAP", 1e3)                       # as optima that are none do worse
     tried = fit(X, y)
     monkeypatch.setattr(MultinomialRun, "in_one_memory", False)
     alone = fit(X, y)
@@ -108,12 +108,12 @@ def test_an_optimum_is_that_of_logistic_regression(weighted, C):
         return s @ losses / 300 + scale**2 / (2 * C * 300) * np.sum(U**2)
 
     least = objective(reference.coef_ / scale, reference.intercept_)
-    assert least * (1 - 1e-6) <= objective(U, b) <= least * (1 + penalised_end.ROUGH) and 0 < reads < 100
+    assert least * (1 - 1e-6) <= objective(U, b) <= least * (1 + penalised_end.LOOSE_GAP) and 0 < reads < 100
     again, fewer = of.without((300, 400), (U, b)).optimum(C)
     assert fewer <= (reads + 1 if C < 1 else reads / 2) and objective(*again) <= objective(U, b) * (1 + 1e-9)
     assert rest.optimum(C)[1] == 0                                             # it is there
     rest.optimum(100 * C)                                                      # and back from another strength
-    assert least * (1 - 1e-6) <= objective(*rest.optimum(C)[0]) <= least * (1 + penalised_end.ROUGH)
+    assert least * (1 - 1e-6) <= objective(*rest.optimum(C)[0]) <= least * (1 + penalised_end.LOOSE_GAP)
 
 
 def test_an_optimum_of_all_rows_has_the_best_intercepts():
@@ -191,7 +191,7 @@ def chosen(losses, errors, spread=1e-6, n_parts=2, fits_anything=False):
 def test_all_parts_judge_a_strength_before_the_next():
     C, point, losses, reads, asked = chosen([1.0, 0.9, 0.8, 0.81, 0.1], np.zeros(MOST))
     assert C == STRENGTHS[2] and point == (C, 50) and losses.mean() == pytest.approx(0.8, abs=1e-5)
-    assert reads == 1.5 * len(asked) and len(asked) == 8                      # no look beyond the first sure rise
+    assert reads == 1.5 * len(asked) and len(asked) == 8                      # none beyond the first sure rise
     assert [C for C, *_ in asked] == list(np.repeat(STRENGTHS[:4], 2))
     assert [part for _, part in asked] == [(50, 100), (0, 50)] * 4
 

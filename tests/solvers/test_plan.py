@@ -45,10 +45,10 @@ def about(case):
 def outcome(stage, case):
     """As ``case`` has it."""
     if stage.kind == "probe":
-        told = {"row_lengths": (7 * case["light"] * case["l2"] * case["rows"], 7), "penalty_counts": (case["felt"],),
-                "length_ratio": (case["kappa"], 500), "without_margin": (case["moved"],),
-                "class_sizes": (case["counted"], 0)}
-        return Outcome("probe", what=stage.what, numbers=told[stage.what])
+        answers = {"row_lengths": (7 * case["light"] * case["l2"] * case["rows"], 7), "penalty_counts": (case["felt"],),
+                   "length_ratio": (case["kappa"], 500), "without_margin": (case["moved"],),
+                   "class_sizes": (case["counted"], 0)}
+        return Outcome("probe", what=stage.what, numbers=answers[stage.what])
     return Outcome(stage.kind, case.get(stage.kind, "done"), gap=case["gap"], smoothing=case["width"])
 
 
@@ -77,15 +77,15 @@ def rounded(number):
     return float(f"{number:.12g}") if np.isfinite(number) else "inf"
 
 
-TABLE = [(dict(zip(INPUTS, case, strict=True)), told, stages) for case, told, stages in
+TABLE = [(dict(zip(INPUTS, case, strict=True)), answers, stages) for case, answers, stages in
          json.loads(Path(__file__).with_name("plan_table.json").read_text())]
 
 
 def test_ways_and_prices_are_those_of_the_table():
     # recorded when the ways were still chosen in nine files: none of 6,000 such cases was another
     assert len(TABLE) == 200 and len({" ".join(stage[0] for stage in stages) for _, _, stages in TABLE}) > 15
-    for case, told, stages in TABLE:
-        assert (prices_of(case), way(case)) == (told, stages), case
+    for case, answers, stages in TABLE:
+        assert (prices_of(case), way(case)) == (answers, stages), case
 
 
 def test_the_plan_of_a_fit_is_its_way_where_all_goes_well():
@@ -96,8 +96,8 @@ def test_the_plan_of_a_fit_is_its_way_where_all_goes_well():
     assert stages[-1].start == "last" and stages[-1].working_set
     for case, _, _ in TABLE:
         given = about(case)
-        told = plan.plan(*given)
-        assert 0 < len(told) < 8 and told[-1].kind in ("dual", "products", "newton", "published", "certify")
+        answers = plan.plan(*given)
+        assert 0 < len(answers) < 8 and answers[-1].kind in ("dual", "products", "newton", "published", "certify")
 
 
 @pytest.mark.parametrize("kind, status", [("dual", "skipped"), ("products", "skipped"), ("subset", "skipped")])
@@ -198,7 +198,7 @@ def test_a_fit_that_ends_on_a_subset_after_the_dual_reports_its_own_objective(mo
 FEW = SoftmaxStats(1000, 10, 20, False, 200, True)
 
 
-@pytest.mark.parametrize("problem, told, kinds", [
+@pytest.mark.parametrize("problem, answers, kinds", [
     (FEW, {}, ["passes", "path"]),
     (FEW, {"path": "left"}, ["passes", "path", "refit"]),
     (FEW, {"passes": "stopped"}, ["passes"]),
@@ -212,10 +212,10 @@ FEW = SoftmaxStats(1000, 10, 20, False, 200, True)
     (replace(FEW, n_rows=19, n_held=0), {}, ["optimum"]),                 # fewer than columns
     (replace(FEW, has_all=False), {}, ["passes", "refit"]),
 ])
-def test_the_stages_of_multinomial_passes(problem, told, kinds):
+def test_the_stages_of_multinomial_passes(problem, answers, kinds):
     outcomes = []
     while (stage := next_softmax_stage(problem, outcomes)) is not None:
-        outcomes.append(Outcome(stage.kind, told.get(stage.kind, "done"), numbers=(problem.n_held,)))
+        outcomes.append(Outcome(stage.kind, answers.get(stage.kind, "done"), numbers=(problem.n_held,)))
         assert stage.reason and len(outcomes) < 5
     assert [outcome.kind for outcome in outcomes] == kinds
 

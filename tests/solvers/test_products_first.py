@@ -1,4 +1,4 @@
-"""Newton steps of smooth losses that begin by products with the rows, where curvature costs many reads of them."""
+"""Newton steps of smooth losses that begin by conjugate gradients, where curvature costs many reads of the rows."""
 
 import numpy as np
 import pytest
@@ -31,13 +31,13 @@ def numbers(shape, stored=1.0):
     return X if stored == 1 else sp.csr_matrix(np.where(np.random.default_rng(1).random(shape) < stored, X, 0))
 
 
-@pytest.mark.parametrize("X, problem, settings, worth", [
+@pytest.mark.parametrize("X, problem, settings, limit", [
     (numbers((4000, 400)), {}, {}, 18),
     (numbers((4000, 400)).astype("f"), {}, {}, 18),
     (numbers((6000, 400)), {}, {}, 8),                             # beyond the cache products take twice as long
     (numbers((4000, 60)), {}, {}, 0),
     (numbers((4000, 400)), {"loss": Loss("hinge")}, {}, 0),
-    (numbers((4000, 400)), {"loss": Loss("squared_hinge")}, {}, 0),      # whose curvature jumps
+    (numbers((4000, 400)), {"loss": Loss("squared_hinge")}, {}, 0),      # of discontinuous curvature
     (numbers((4000, 400)), {"l1": 1e-3}, {}, 0),
     (numbers((4000, 400)), {"l2": 0.0}, {}, 0),
     (numbers((4000, 400)), {}, {"linear_solver": "cholesky"}, 0),
@@ -49,10 +49,10 @@ def numbers(shape, stored=1.0):
     (numbers((3000, 4000), 0.01), {}, {}, 0),                      # too wide for anything else
     (numbers((3000, 500), 0.02), {"loss": Loss("squared_hinge")}, {}, 13),
 ])
-def test_what_products_are_worth(X, problem, settings, worth):
+def test_products_limit(X, problem, settings, limit):
     problem, settings = problem_of(**{"l2": 1e-3, "l1": 0.0, "loss": Loss("logistic")} | problem), \
         Settings(**{"max_passes": 1000.0} | settings)
-    assert prices.worth_products(open_rows(X).describe(), problem, settings) == worth
+    assert prices.products_limit(open_rows(X).describe(), problem, settings) == limit
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
@@ -79,14 +79,14 @@ def test_the_first_direction_leaves_a_tenth_of_the_gradient():
     assert 1e-6 * np.linalg.norm(gradient) < left <= 0.1 * np.linalg.norm(gradient)
 
 
-def test_a_step_that_takes_too_many_is_the_last_by_products():
+def test_a_step_of_too_many_products_is_the_last_of_them():
     X, y = alike(600, 90)
     rows = open_rows(X).row_pass(np.where(y, 1.0, -1.0), intercept=True, n_threads=1)
     newton = ContinuationNewton(rows, Problem(ElasticNet(1e-5), 90, Loss("logistic")), Settings(1e-8), products=6)
     result = newton.run()
     reads = np.diff([row[0] for row in result.history])
-    last = np.flatnonzero(reads > 2)[-1]                           # by products; then looks with curvature
-    assert result.status == "converged" and reads[last] == 7 and last < len(reads) - 3   # six products, look
+    last = np.flatnonzero(reads > 2)[-1]                           # by products; then evaluations with curvature
+    assert result.status == "converged" and reads[last] == 7 and last < len(reads) - 3   # six products, evaluation
     whole = ContinuationNewton(open_rows(X).row_pass(np.where(y, 1.0, -1.0), intercept=True, n_threads=1),
                                Problem(ElasticNet(1e-5), 90, Loss("logistic")), Settings(1e-8)).run()
     assert result.objective == pytest.approx(whole.objective, rel=2e-8)
@@ -95,29 +95,29 @@ def test_a_step_that_takes_too_many_is_the_last_by_products():
 def test_all_of_a_trial_is_limited_too():
     # 62 steps of a few products each had used up 1,000 reads at a gap of 0.9
     X, y = alike(100, 300)
-    code = np.where(y, 1.0, -1.0)
-    rows = open_rows(X).row_pass(code, intercept=False, n_threads=1)
+    signed_weight = np.where(y, 1.0, -1.0)
+    rows = open_rows(X).row_pass(signed_weight, intercept=False, n_threads=1)
     newton = ContinuationNewton(rows, Problem(ElasticNet(1e-9), None, Loss("squared_hinge")), Settings(1e-9),
                                 products=3, or_leave=True)
     assert newton.run().status == "left" and newton.result.passes <= 6
-    patient = ContinuationNewton(open_rows(X).row_pass(code, intercept=False, n_threads=1),
+    patient = ContinuationNewton(open_rows(X).row_pass(signed_weight, intercept=False, n_threads=1),
                                  Problem(ElasticNet(1e-9), None, Loss("squared_hinge")), Settings(1e-9, 1e6),
                                  products=40, or_leave=True)
-    assert patient.run().status == "left" and patient.result.passes <= 10 * 40 + 42 + 100      # and looks
+    assert patient.run().status == "left" and patient.result.passes <= 10 * 40 + 42 + 100      # and evaluations
     assert np.isfinite(patient.result.objective) and patient.result.objective < 1
-    part = ContinuationNewton(open_rows(X).row_pass(code, intercept=False, n_threads=1),
+    part = ContinuationNewton(open_rows(X).row_pass(signed_weight, intercept=False, n_threads=1),
                               Problem(ElasticNet(1e-9), None, Loss("squared_hinge")), Settings(1e-9, 100.0),
                               products=40, or_leave=True)
     assert part.run().status == "left" and part.result.passes <= 0.3 * 100 + 42 + 20
 
 
 @pytest.mark.parametrize("shape", [(60, 300), (300, 120)])
-@pytest.mark.parametrize("worth", [1, 2, 7])
-def test_a_fit_that_gives_them_up_ends_where_it_would_have(shape, worth, monkeypatch):
+@pytest.mark.parametrize("limit", [1, 2, 7])
+def test_a_fit_that_gives_them_up_ends_where_it_would_have(shape, limit, monkeypatch):
     X, y = blobs(*shape, 3)
     there = SmSVMClassifier(loss="logistic", C=1e3, tol=1e-7).fit(X, y)
     asked = []
-    monkeypatch.setattr(prices, "worth_products", lambda *about: asked.append(about) or worth)
+    monkeypatch.setattr(prices, "products_limit", lambda *about: asked.append(about) or limit)
     here = SmSVMClassifier(loss="logistic", C=1e3, tol=1e-7).fit(X, y)
     assert len(asked) >= 3 and (here.duality_gap_ <= 1e-7).all()
     np.testing.assert_allclose(here.objective_, there.objective_, rtol=2e-7)

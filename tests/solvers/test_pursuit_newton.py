@@ -49,16 +49,16 @@ def weighted(y):
     return y * np.random.default_rng(1).choice([0.5, 1.0, 2.0], len(y))
 
 
-def in_memory(X, code, chosen, n_threads=1):
-    return open_rows(X).row_pass(code, intercept=chosen.fit_intercept, n_threads=n_threads)
+def in_memory(X, signed_weight, chosen, n_threads=1):
+    return open_rows(X).row_pass(signed_weight, intercept=chosen.fit_intercept, n_threads=n_threads)
 
 
 class Recording(Elsewhere):
-    """Rows elsewhere that remember which looks summed curvature."""
+    """Rows elsewhere that remember which evaluations summed curvature."""
 
-    def look(self, **asked):
-        self.looks = [*getattr(self, "looks", []), asked["with_hessian"]]
-        return super().look(**asked)
+    def evaluate(self, **asked):
+        self.curved = [*getattr(self, "curved", []), asked["with_hessian"]]
+        return super().evaluate(**asked)
 
 
 class Overflowing(Elsewhere):
@@ -66,8 +66,8 @@ class Overflowing(Elsewhere):
 
     value = 0.0
 
-    def look(self, **asked):
-        sums, gradient, block = super().look(**asked)
+    def evaluate(self, **asked):
+        sums, gradient, block = super().evaluate(**asked)
         return sums + np.where(np.arange(len(sums)) == 0, self.value, 0.0), gradient, block
 
 
@@ -97,28 +97,29 @@ def fit(X, y, **parameters):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_steps_are_those_of_the_twin(name):
     X, y, parameters = PROBLEMS[name]
-    chosen, code = settings(**parameters), weighted(y)
+    chosen, signed_weight = settings(**parameters), weighted(y)
     dense = X.toarray() if sparse.issparse(X) else X
     A = np.column_stack([dense, np.ones(len(y))]) if chosen.fit_intercept else dense
     l2 = np.full(A.shape[1], chosen.l2)
     l2[X.shape[1]:] = 0
-    points, looks = newton_steps(A, code, chosen.level, chosen.scale, l2, chosen.tol, np.zeros(A.shape[1]))
-    sources = in_memory(X, code, chosen), Recording.of(X, code, [17, 200], chosen.fit_intercept)
+    points, curved = newton_steps(A, signed_weight, chosen.level, chosen.scale, l2, chosen.tol, np.zeros(A.shape[1]))
+    sources = in_memory(X, signed_weight, chosen), Recording.of(X, signed_weight, [17, 200], chosen.fit_intercept)
     for source in sources:
         after = Points()
         with single_threaded_blas():
             result = PursuitNewton(source, chosen, after_pass=after, trace=MarginTrace()).run()
-        assert result.status == "tol" and result.passes == len(points) - 1 and result.reads == len(looks)
+        assert result.status == "tol" and result.passes == len(points) - 1 and result.reads == len(curved)
         for w, expected in zip(after.seen, points[1:], strict=True):
             np.testing.assert_allclose(w, expected, atol=1e-9 * np.abs(points[-1]).max())
         w, last = result.w, np.array(result.history[-1])
         value, g = objective(A[:, :X.shape[1]], y, w[:X.shape[1]], w[X.shape[1]:].sum(), chosen.level, chosen.scale,
-                             chosen.l2, np.abs(code))
+                             chosen.l2, np.abs(signed_weight))
         assert last[1] == result.reads and last[5] == result.objective == pytest.approx(value, rel=1e-10)
-        assert np.linalg.norm(g[:A.shape[1]]) <= 2 * chosen.tol * np.linalg.norm(A.T @ code / len(y)) * chosen.level
+        first = np.linalg.norm(A.T @ signed_weight / len(y)) * chosen.level
+        assert np.linalg.norm(g[:A.shape[1]]) <= 2 * chosen.tol * first
         traced = MarginTrace.of((y * (A @ w))[None], [chosen.scale])[0]
         np.testing.assert_allclose(last[9:], traced, rtol=1e-9, atol=1e-12)
-    assert sources[1].looks == looks
+    assert sources[1].curved == curved
 
 
 @pytest.mark.parametrize("parameters", [{"scale": 1.0}, {"scale": 0.5, "one_shot": True}], ids=["products", "one shot"])
@@ -159,8 +160,8 @@ def test_classes_side_by_side_are_those_alone(n_threads):
     rng, chosen = np.random.default_rng(3), settings(l2=1e-3)
     codes = [np.where(rng.random(len(y_bc)) < 0.3, -y_bc, y_bc) for _ in range(7)]
     with single_threaded_blas():
-        alone = [PursuitNewton(in_memory(X_bc, code, chosen), chosen).run() for code in codes]
-        drivers = [PursuitNewton(in_memory(X_bc, code, chosen), chosen) for code in codes]
+        alone = [PursuitNewton(in_memory(X_bc, signed_weight, chosen), chosen).run() for signed_weight in codes]
+        drivers = [PursuitNewton(in_memory(X_bc, signed_weight, chosen), chosen) for signed_weight in codes]
         finish_together(drivers, n_threads)
     assert [driver.result.w.tobytes() for driver in drivers] == [result.w.tobytes() for result in alone]
 
@@ -180,19 +181,19 @@ def test_who_looks_in_changes_no_bits(n_rows):
 
 
 def test_answers_of_the_wrong_length_are_refused():
-    def at_first_look(chosen=None, **more):
+    def at_first_evaluation(chosen=None, **more):
         chosen = chosen or settings()
         newton = PursuitNewton(Elsewhere.of(X_bc, y_bc, [], True), chosen, **more)
         newton.begin()
-        assert newton.asks == "look"
+        assert newton.asks == "evaluate"
         return newton
 
     sums, gradient, block = np.zeros(16), np.zeros((3, 31)), np.zeros((31, 31))
     for answer in [(sums[1:], gradient, block), (sums, gradient[1:], block), (sums, gradient[:, 1:], block),
                    (sums, gradient, block[1:, 1:]), (sums, gradient, None)]:
         with pytest.raises(ValueError, match="shapes do not fit"):
-            at_first_look().tell(*answer)
-    newton = at_first_look(trace=MarginTrace())
+            at_first_evaluation().tell(*answer)
+    newton = at_first_evaluation(trace=MarginTrace())
     while newton.asks != "margins":
         newton.advance(np.inf)
     with pytest.raises(ValueError, match="shapes do not fit"):
@@ -207,8 +208,8 @@ def test_a_curvature_that_is_not_finite_ends_the_fit():
     newton = PursuitNewton(Elsewhere.of(X_bc, y_bc, [], True), settings())
     newton.begin()
     newton.source.start()
-    sums, gradient, block = newton.source.look(direction=np.zeros(31), step=1.0, line_width=1.0, width=1.0,
-                                             curvature_floor=0.0)
+    sums, gradient, block = newton.source.evaluate(direction=np.zeros(31), step=1.0, line_width=1.0, width=1.0,
+                                                   curvature_floor=0.0)
     block[3, 4] = np.inf
     newton.tell(sums, gradient, block)
     assert newton.asks is None and newton.status == "diverged" and not newton.finish().w.any()
@@ -269,7 +270,7 @@ def test_a_class_begun_and_not_looked_at_keeps_the_ridge_regression(monkeypatch)
 
     def pressed(ways, n_threads, status, at_once, parts):
         for _, way in zip(range(4), ways, strict=False):
-            assert next(way).asks == "look"
+            assert next(way).asks == "evaluate"
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pursuit_newton, "side_by_side", pressed)
@@ -284,7 +285,7 @@ def test_a_class_begun_and_not_looked_at_keeps_the_ridge_regression(monkeypatch)
 # ---------------------------------------------------------------- curvature kept, a tenth of the rows
 
 def test_curvature_is_kept_where_it_is_dear():
-    # 60 columns: a look with curvature costs five without
+    # 60 columns: an evaluation with curvature costs five without
     rng = np.random.default_rng(9)
     X = rng.standard_normal((3000, 60))
     y = np.where(X[:, 0] + rng.standard_normal(3000) > 0, 1.0, -1.0)
@@ -293,12 +294,12 @@ def test_curvature_is_kept_where_it_is_dear():
         source = Recording.of(X, y, [], True)
         with single_threaded_blas():
             result = PursuitNewton(source, settings(l2=1e-3, **parameters)).run()
-        return source.looks, result
+        return source.curved, result
 
-    looks, result = looked(X)
-    assert looks.count(True) <= 3 < len(looks) and result.status == "tol"
+    curved, result = looked(X)
+    assert curved.count(True) <= 3 < len(curved) and result.status == "tol"
     # 18 steps where the pairs are not used
-    looks, result = looked(X, tol=1e-10, scale=0.3)
+    curved, result = looked(X, tol=1e-10, scale=0.3)
     assert result.passes <= 13 and result.gradient_norm < 1e-9
     assert all(looked(X[:, :3])[0][:4])
 

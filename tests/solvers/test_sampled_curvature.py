@@ -1,4 +1,4 @@
-"""Steps by products that the curvature of a sample of the rows preconditions: wide dense rows that are many."""
+"""Steps by conjugate gradients that the curvature of a sample of the rows preconditions: many wide dense rows."""
 
 import pickle
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from api import conjugate_gradients_of, numbers
-from naive_smsvm import look, sampled_curvature, smoothed, with_ones
+from naive_smsvm import evaluate, sampled_curvature, smoothed, with_ones
 from plans import problem_of
 from scipy.linalg import cholesky
 from test_row_pass import problem
@@ -23,9 +23,9 @@ from cmargin.solvers.prices import (
     Sampled,
     price_of_evaluation,
     price_of_step,
+    products_limit,
     sample_for_products,
     sampled_reads,
-    worth_products,
 )
 from cmargin.solvers.problem import Problem, Settings
 
@@ -50,12 +50,13 @@ def small(monkeypatch):
     monkeypatch.setattr(cost, "HESSIAN_READS_PER_COLUMN", 20.0)
 
 
-def driver(X, y, l2, loss, *, worth=30, products=0, w=None, n_threads=1, seed=3, tol=1e-6, rows=None, **settings):
+def driver(X, y, l2, loss, *, products_limit=30, products=0, w=None, n_threads=1, seed=3, tol=1e-6, rows=None,
+           **settings):
     source = open_rows(X).row_pass(np.where(y, 1.0, -1.0), intercept=True, n_threads=n_threads)
     m = X.shape[1]
     settings = Settings(tol, **{"max_passes": 1e3} | settings)
     return ContinuationNewton(source, Problem(ElasticNet(l2), m, Loss(loss)), settings, w=w, products=products,
-                              sampled=Sampled(rows or 10 * m, worth, seed))
+                              sampled=Sampled(rows or 10 * m, products_limit, seed))
 
 
 def whole(X, y, l2, loss, tol=1e-6):
@@ -70,33 +71,33 @@ def whole(X, y, l2, loss, tol=1e-6):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("fmt", ["C", "F", "csr32"])
 def test_the_block_of_a_sample_equals_the_twin(fmt, dtype, measured):
-    X, y, s, code = problem(fmt, dtype, True)
+    X, y, s, signed_weight = problem(fmt, dtype, True)
     A = with_ones(X, True)
     w = np.random.default_rng(5).standard_normal(12) * 0.4
-    rows = open_rows(X).row_pass(code, intercept=True, n_threads=2)
+    rows = open_rows(X).row_pass(signed_weight, intercept=True, n_threads=2)
     rows.let_sample()
     weight = np.random.default_rng(6).random(11)
     squares = A[:, :11]**2 @ weight if measured else 1.0
-    sums, gradient, block = rows.look_at_sample(w, 1.0, 1.0, 0.7, 2.0, 9, weight if measured else None)
-    of_all = look(A, y, s, 0 * w, w, 1.0, 0.7)
+    sums, gradient, block = rows.evaluate_sample(w, 1.0, 1.0, 0.7, 2.0, 9, weight if measured else None)
+    of_all = evaluate(A, y, s, 0 * w, w, 1.0, 0.7)
     h = smoothed(1 - y * (A @ w), 0.7)[2]
     expected = sampled_curvature(A, s, h, 2.0, numbers(9, len(y)), squares)
     np.testing.assert_allclose(sums[:6], of_all[0], rtol=1e-12)
     np.testing.assert_allclose(gradient, of_all[1], atol=1e-10)
     np.testing.assert_allclose(np.triu(block), np.triu(expected), atol=1e-4 * np.abs(expected).max())
     assert 0 < sums[6] < 0.7 * (s > 0).sum()
-    again = rows.look_at_sample(None, 1.0, 1.0, 0.7, 2.0, 9)[2]        # lengths are known from here on
+    again = rows.evaluate_sample(None, 1.0, 1.0, 0.7, 2.0, 9)[2]       # lengths are known from here on
     np.testing.assert_array_equal(np.triu(again), np.triu(block))
 
 
 def test_on_average_it_is_that_of_all_rows():
-    X, y, s, code = problem("C", np.float64, True)
+    X, y, s, signed_weight = problem("C", np.float64, True)
     A, w = with_ones(X, True), np.linspace(-0.5, 0.5, 12)
-    rows = open_rows(X).row_pass(code, intercept=True, n_threads=1)
+    rows = open_rows(X).row_pass(signed_weight, intercept=True, n_threads=1)
     rows.let_sample()
     weight = np.full(11, 1 / 11)
-    rows.look_at_sample(w, 1.0, 1.0, 0.7, 2.0, 0, weight)
-    blocks = [rows.look_at_sample(None, 1.0, 1.0, 0.7, 2.0, seed)[2].copy() for seed in range(400)]
+    rows.evaluate_sample(w, 1.0, 1.0, 0.7, 2.0, 0, weight)
+    blocks = [rows.evaluate_sample(None, 1.0, 1.0, 0.7, 2.0, seed)[2].copy() for seed in range(400)]
     expected = (A.T * (s * smoothed(1 - y * (A @ w), 0.7)[2])) @ A
     spread = np.std(blocks, axis=0) / 20
     assert (np.abs(np.triu(np.mean(blocks, axis=0) - expected)) <= 5 * np.triu(spread) + 1e-9).all()
@@ -150,7 +151,7 @@ def test_long_rows_are_likelier_in_it(loss):
     rows = Forgetful(open_rows(X).rows, np.where(y, 1.0, -1.0), intercept=True, n_threads=1)
     equal = ContinuationNewton(rows, Problem(ElasticNet(1e-5), 40, Loss(loss)), Settings(1e-4, max_passes=1e3),
                                sampled=Sampled(400, 100, 3)).run()
-    assert driver(X, y, 1e-5, loss, worth=100, tol=1e-4).run().passes < 0.8 * equal.passes
+    assert driver(X, y, 1e-5, loss, products_limit=100, tol=1e-4).run().passes < 0.8 * equal.passes
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -165,7 +166,7 @@ def test_the_same_bits_on_any_number_of_threads(loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_sample_that_is_too_small_gives_way_to_the_block_of_all(loss):
     X, y = rare(2000, 60, 4)
-    newton = driver(X, y, 1e-7, loss, worth=1, rows=60)
+    newton = driver(X, y, 1e-7, loss, products_limit=1, rows=60)
     here = newton.run()
     assert not newton.preconditioned and here.status == "converged"
     assert max(row[10] for row in here.history) > 0.3 * len(y)
@@ -215,7 +216,7 @@ def test_curvature_beyond_single_precision(scale):
 @pytest.mark.parametrize("most", [3, 10, 25])
 def test_reads_are_limited(loss, most):
     X, y = rare(2000, 40, 8)
-    result = driver(X, y, 1e-7, loss, worth=4, tol=1e-12, max_passes=float(most)).run()
+    result = driver(X, y, 1e-7, loss, products_limit=4, tol=1e-12, max_passes=float(most)).run()
     assert result.status == "max_passes" and result.passes <= most + 4 + 1       # a step's products, and its end
     assert np.isfinite(result.objective) and 0 <= result.gap <= 1
 
@@ -311,8 +312,8 @@ def test_what_it_changes_of_other_choices():
     many, few = (open_rows(np.zeros((n, 512), "f")).describe() for n in (40_000, 16_000))
     assert price_of_step(few, False) == price_of_evaluation(few, False) > 3 * price_of_step(many, False)
     logistic = Problem(ElasticNet(1e-3), None, Loss("logistic")), Settings(max_passes=1000.0)
-    assert worth_products(few, *logistic) == 10 and worth_products(many, *logistic) == 6
-    assert worth_products(many, logistic[0], Settings(max_passes=99.0)) == 9         # nothing comes after them
+    assert products_limit(few, *logistic) == 10 and products_limit(many, *logistic) == 6
+    assert products_limit(many, logistic[0], Settings(max_passes=99.0)) == 9         # nothing comes after them
 
 
 @pytest.mark.parametrize("change, there", [

@@ -18,7 +18,7 @@ from cmargin.data.loss import Loss
 from cmargin.data.open import open_rows
 from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.penalty import ElasticNet
-from cmargin.solvers.prices import worth_columns
+from cmargin.solvers.prices import columns_limit
 from cmargin.solvers.problem import Problem, Settings
 
 
@@ -132,7 +132,7 @@ def test_a_looser_model_takes_fewer_reads_and_no_more_than_are_allowed():
     assert 2.5 < few <= 3.5 and value(d[0]) < value(short) < value(0 * short)
 
 
-@pytest.mark.parametrize("X, problem, settings, worth", [
+@pytest.mark.parametrize("X, problem, settings, limit", [
     (texts(400, 3000)[0], {}, {}, 4),
     (texts(400, 3000, words=200)[0], {}, {}, 15),
     (texts(400, 256)[0], {}, {}, 0),                               # a block of so few columns is cheap
@@ -141,9 +141,9 @@ def test_a_looser_model_takes_fewer_reads_and_no_more_than_are_allowed():
     (texts(400, 3000)[0], {"loss": Loss("hinge")}, {}, 0),
     (texts(400, 3000)[0], {}, {"linear_solver": "cholesky"}, 0),
 ])
-def test_what_columns_are_worth(X, problem, settings, worth):
+def test_columns_limit(X, problem, settings, limit):
     problem = problem_of(**{"l2": 0.0, "l1": 1e-3, "loss": Loss("logistic")} | problem)
-    assert worth_columns(open_rows(X).describe(), problem, Settings(**settings)) == worth
+    assert columns_limit(open_rows(X).describe(), problem, Settings(**settings)) == limit
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
@@ -162,7 +162,8 @@ def test_they_lead_where_the_block_does(loss, intercept, l2):
 
 
 def test_text_takes_no_factor_of_thousands_of_columns():
-    # factors of thousands of columns took nearly all of the time of such fits. 11 looks, 21 where sums round otherwise
+    # factors of thousands of columns took nearly all of the time of such fits. 11 evaluations,
+    # 21 where sums round otherwise
     X, y = texts(3000, 6000, seed=1)
     model = fit(X, y, l1=1 / (30 * 3000), tol=1e-3, fit_intercept=False)
     curved = model.history_["active_rows"] > 0
@@ -179,15 +180,15 @@ def test_tables_take_no_factor(loss, fewer, fit_intercept):
     assert model.duality_gap_[0] <= 1e-3 and model.n_passes_ < fewer and not model.history_["active_rows"].any()
 
 
-def by_columns(X, y, worth, **settings):
+def by_columns(X, y, limit, **settings):
     """A fit of the driver with so many reads of columns a step, or by the block."""
-    source, code = open_rows(X), np.where(y, 1.0, -1.0)
-    rows = source.row_pass(code, intercept=True, n_threads=1)
-    if worth:
+    source, signed_weight = open_rows(X), np.where(y, 1.0, -1.0)
+    rows = source.row_pass(signed_weight, intercept=True, n_threads=1)
+    if limit:
         rows.take_columns(source.columns())
     with single_threaded_blas():
         return ContinuationNewton(rows, Problem(ElasticNet(0.0, 1e-4), X.shape[1], Loss("logistic")),
-                                  Settings(1e-7, **settings), products=worth).run()
+                                  Settings(1e-7, **settings), products=limit).run()
 
 
 def test_a_step_that_takes_too_many_reads_is_the_last_by_columns():

@@ -97,7 +97,7 @@ def test_rows_in_files_too(loss, few, tmp_path):
     assert model.score(X[y < few] / 16, labels) > 0.9
 
 
-def test_an_optimum_stopped_between_its_first_look_and_its_first_step_classifies(monkeypatch):
+def test_an_optimum_stopped_between_its_first_evaluation_and_its_first_step_classifies(monkeypatch):
     # a first entry of its history, at weights of 0, was taken for weights
     record = multinomial_newton.Run.renew_inverse
 
@@ -236,10 +236,10 @@ def test_the_time_of_a_callback_is_nobodys(model, monkeypatch):
         ahead[0] += 1e6
 
     model.set_params(callback=sleep_long, max_time=1e5, max_passes=4, tol=1e-12)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as received:
         warnings.simplefilter("always", ConvergenceWarning)
         model.fit(X[:300], y[:300] > 4)
-    assert model.n_iter_ == 4 and not any("max_time" in str(warning.message) for warning in told)
+    assert model.n_iter_ == 4 and not any("max_time" in str(warning.message) for warning in received)
     assert model.history_["seconds"][-1] < 1e5
 
 
@@ -258,14 +258,14 @@ def test_nor_is_it_that_of_a_penalised_multinomial_fit(monkeypatch):
 @pytest.mark.parametrize("classes", [2, 3])
 def test_nor_is_it_that_of_newton_steps_or_of_the_dual(classes, solver):
     # it was 98 % of the seconds in the history, and max_time ended a fit that slept
-    rows, labels, looks = X[y < classes], y[y < classes], []
+    rows, labels, evaluations = X[y < classes], y[y < classes], []
 
     def sleep(model):
-        looks.append(len(model.history_["seconds"]))
-        time.sleep(0.2 if len(looks) < 7 else 0)
+        evaluations.append(len(model.history_["seconds"]))
+        time.sleep(0.2 if len(evaluations) < 7 else 0)
 
     model = SmSVMClassifier(tol=1e-4, linear_solver=solver, max_time=0.8, n_jobs=1, callback=sleep).fit(rows, labels)
-    assert (model.duality_gap_ <= 1e-4).all() and len(looks) >= 5
+    assert (model.duality_gap_ <= 1e-4).all() and len(evaluations) >= 5
     assert model.history_["seconds"].max() < 0.8
 
 

@@ -22,10 +22,10 @@ class Elsewhere:
         self.asked = []
 
     @classmethod
-    def of(cls, X, code, cuts, intercept):
+    def of(cls, X, signed_weight, cuts, intercept):
         edges = [0, *cuts, X.shape[0]]
-        source = cls([open_rows(X[lo:hi]).row_pass(code[lo:hi], intercept=intercept, n_threads=1)
-                    for lo, hi in pairwise(edges)])
+        source = cls([open_rows(X[lo:hi]).row_pass(signed_weight[lo:hi], intercept=intercept, n_threads=1)
+                      for lo, hi in pairwise(edges)])
         for part, first in zip(source.parts, edges, strict=False):
             part.first = first
         return source
@@ -49,12 +49,12 @@ class Elsewhere:
     def set_active(self, active):
         self.everywhere("set_active", active)
 
-    def look(self, **asked):
-        sums, gradients, hessians = zip(*self.everywhere("look", **asked), strict=True)
+    def evaluate(self, **asked):
+        sums, gradients, hessians = zip(*self.everywhere("evaluate", **asked), strict=True)
         return sum(sums), sum(gradients), None if hessians[0] is None else sum(hessians)
 
-    def along(self, step, width):
-        return np.sum(self.everywhere("along", step, width), axis=0)
+    def line(self, step, width):
+        return np.sum(self.everywhere("line", step, width), axis=0)
 
     def hessp(self, x, width, curvature_floor=0.0):
         products, shares = zip(*self.everywhere("hessp", x, width, curvature_floor), strict=True)
@@ -67,21 +67,22 @@ class Elsewhere:
     def measure_rows(self, weight):
         self.everywhere("measure_rows", weight)
 
-    def foresee_nearest(self):
-        self.everywhere("foresee_nearest")
+    def foresee_working_set(self):
+        self.everywhere("foresee_working_set")
 
-    def forget_nearest(self):
-        self.everywhere("forget_nearest")
+    def forget_working_set(self):
+        self.everywhere("forget_working_set")
 
-    def nearest_apart(self, share, most, moved, width, sample=None):
-        others, near, distance = choose(partial(self.everywhere, "ask_nearest"), self.n_rows, share, most, moved)
-        if not near or not (others or sample):
+    def gather_working_set(self, share, most, moved, width, sample=None):
+        others, n_members, distance = choose(partial(self.everywhere, "ask_working_set"), self.n_rows, share, most,
+                                             moved)
+        if not n_members or not (others or sample):
             return None
         parts, vectors, totals = zip(*self.everywhere("beside_lines", width, sample), strict=True)
         some = Elsewhere(parts)
         some.share = some.n_rows / self.n_rows
         return Answered((some, sum(vectors), sum(totals), distance, some.share))
 
-    def evaluate(self, w, squares=False):
-        losses, squares = zip(*self.everywhere("evaluate", w, squares), strict=True)
+    def objective(self, w, squares=False):
+        losses, squares = zip(*self.everywhere("objective", w, squares), strict=True)
         return sum(losses), sum(squares)

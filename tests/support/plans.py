@@ -25,15 +25,16 @@ def begins_with_dual(X, l2, *, l1=0.0, loss="hinge", **chosen):
     shared, settings = shared_of(open_rows(X), Problem(ElasticNet(l2, l1), X.shape[1], Loss(loss))), Settings(**chosen)
     plan.refuse(shared.about, settings, shared.stats)
     shared.learn(settings)
-    return bool(plan.dual_is_tried(shared.stats, shared.about, settings, {told.what: told for told in shared.known}))
+    return bool(plan.dual_is_tried(shared.stats, shared.about, settings,
+                                   {outcome_of.what: outcome_of for outcome_of in shared.known}))
 
 
-def foreseen(X, code, l2, loss="squared_hinge"):
+def foreseen(X, signed_weight, l2, loss="squared_hinge"):
     """Reads after which the dual of a smooth loss is known not to cost less; 0: it is not tried."""
     shared = shared_of(open_rows(X), Problem(ElasticNet(l2), X.shape[1], Loss(loss)))
-    stages, told = Stages(shared, code, Settings(), Result(), 0), {}
-    while isinstance(asked := plan.reads_foreseen(shared.stats, told), plan.Stage):
-        told[asked.what] = stages.probe(asked)
+    stages, outcome_of = Stages(shared, signed_weight, Settings(), Result(), 0), {}
+    while isinstance(asked := plan.reads_foreseen(shared.stats, outcome_of), plan.Stage):
+        outcome_of[asked.what] = stages.probe(asked)
     return asked
 
 

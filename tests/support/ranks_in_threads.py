@@ -86,16 +86,16 @@ def on_ranks(size, work):
 
 
 class OneProblem:
-    """Labels of a place whose only problem is ``code``."""
+    """Labels of a place whose only problem is ``signed_weight``."""
 
-    def __init__(self, code):
-        self.given = code
+    def __init__(self, signed_weight):
+        self.given = signed_weight
 
-    def code(self, c, weights):
+    def signed_weight(self, c, weights):
         return self.given * weights
 
 
-def pass_over_ranks(X, code, cuts, intercept):
+def pass_over_ranks(X, signed_weight, cuts, intercept):
     """`RankPass` over parts of the rows, each a rank; they serve until nothing was asked for a while."""
     from cmargin.data import open_rows  # here, as `bits.py` has the ranks of builds whose folders have other names
 
@@ -104,7 +104,7 @@ def pass_over_ranks(X, code, cuts, intercept):
 
     def opened(rank):
         part = slice(*edges[rank:rank + 2])
-        return open_rows(X[part], code[part], comm=ThreadComm(meeting, rank))
+        return open_rows(X[part], signed_weight[part], comm=ThreadComm(meeting, rank))
 
     def serve(rank):
         with suppress(threading.BrokenBarrierError):

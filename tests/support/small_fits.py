@@ -42,10 +42,10 @@ def fit_everything(until):
         for name in ESTIMATORS:
             for settings in WAYS.get(name, [{}]):
                 begin = time.monotonic()
-                for turn, (_, A) in enumerate(formats(X)):
-                    few = {"max_passes": 3, "n_jobs": 1 + turn % 2, "l2s": (1e-2,), "cv": 2}
+                for number, (_, A) in enumerate(formats(X)):
+                    few = {"max_passes": 3, "n_jobs": 1 + number % 2, "l2s": (1e-2,), "cv": 2}
                     estimator = make(name, **{**few, **settings})
-                    estimator.fit(A, y, weight if turn % 2 and name != "CatoniHingeClassifier" else None)
+                    estimator.fit(A, y, weight if number % 2 and name != "CatoniHingeClassifier" else None)
                     for answer in ANSWERS:
                         if hasattr(estimator, answer):
                             assert np.isfinite(getattr(estimator, answer)(A)).all(), (name, answer)

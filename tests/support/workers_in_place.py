@@ -67,7 +67,7 @@ class InPlace:
         numbers = np.arange(len(futures))
         return [numbers[numbers % 3 == worker].tolist() for worker in range(min(3, len(numbers)))]
 
-    def told(self, futures, until=np.inf):
+    def results(self, futures, until=np.inf):
         return [future.result() for future in futures]
 
     def forget(self, futures):
@@ -83,20 +83,20 @@ def part_of(X, lo, hi):
     return part
 
 
-def source_of(X, code, cuts, cluster=None):
+def source_of(X, signed_weight, cuts, cluster=None):
     """`WorkerSource` of one problem over parts of the rows."""
     parts, cluster = list(pairwise([0, *cuts, X.shape[0]])), InPlace() if cluster is None else cluster
     rows = cluster.everywhere("rows", part_of, *zip(*((X, *part) for part in parts), strict=True))
     source = WorkerSource(cluster, rows, None, [hi - lo for lo, hi in parts], X.shape[1], X.dtype,
                           hasattr(X, "indptr"))
-    source.labelled = [Kept(Labelled, OneProblem(code[lo:hi]), np.ones(hi - lo), lo, place)
-                     for place, (lo, hi) in enumerate(parts)]
+    source.labelled = [Kept(Labelled, OneProblem(signed_weight[lo:hi]), np.ones(hi - lo), lo, place)
+                       for place, (lo, hi) in enumerate(parts)]
     source.agreed = type("Agreed", (SimpleNamespace,), {"__len__": lambda self: 1})(n_rows=X.shape[0], entries=X.size)
     return source
 
 
-def pass_over_partitions(X, code, cuts, intercept):
-    return source_of(X, code, cuts).row_pass(0, intercept=intercept, n_threads=1)
+def pass_over_partitions(X, signed_weight, cuts, intercept):
+    return source_of(X, signed_weight, cuts).row_pass(0, intercept=intercept, n_threads=1)
 
 
 def fitted_in_place(model, X, y, cuts, cluster):
@@ -107,7 +107,7 @@ def fitted_in_place(model, X, y, cuts, cluster):
         (Labels(np.arange(len(counts)), y[lo:hi]), np.ones(hi - lo), lo, place) for place, (lo, hi) in places),
         strict=True))
     source.agreed = Agreed(np.arange(len(counts)), counts, False, str(X.dtype), "dense", None, len(X), X.size,
-                         float(len(X)), [lo for _, (lo, _) in places], 1.0, counts.astype(float))
+                           float(len(X)), [lo for _, (lo, _) in places], 1.0, counts.astype(float))
     fit, _, store, _ = model._train_over_places(source, perf_counter(), NO_CHECKPOINTER)
     store(fit)
     return model
@@ -120,8 +120,8 @@ class Losing(InPlace):
         super().__init__()
         self.chance, self.lost = np.random.default_rng(2), 0
 
-    def told(self, futures, until=np.inf):
-        found = super().told(futures, until)
+    def results(self, futures, until=np.inf):
+        found = super().results(futures, until)
         for future in futures:
             if self.chance.random() < 0.3:
                 future.lose()

@@ -12,7 +12,7 @@ def fits(reads, capped=False):
 
 @pytest.mark.parametrize("last, mean, own, earns", [(10.4, "1.010", "1.040", "does not earn"),
                                                     (10.6, "1.015", "1.060", "earns")])
-def test_a_mechanism_is_worth_what_its_own_cells_lose(last, mean, own, earns, bench_script, tmp_path):
+def test_a_mechanism_earns_what_its_own_cells_lose(last, mean, own, earns, bench_script, tmp_path):
     for name, reads, capped in (("with", 10.0, False), ("without", last, True)):
         (tmp_path / name).write_text(json.dumps(fits({**dict.fromkeys("abc", 10.0), "d": reads}, capped)))
     printed = bench_script("ablation", "compare", tmp_path / "with", tmp_path / "without")

@@ -17,12 +17,12 @@ UNITS = {"smsvm.Pass.time_look": "seconds", "smsvm.Fit.track_passes": "passes",
          "slnd.WholeFit.track_test_accuracy": "share", "slnd.WholeFit.peakmem_fit": "bytes"}
 
 
-def record(folder, name, look=(0.1, 0.2), passes=9.0, accuracy=0.97, memory=1e8):
+def record(folder, name, evaluation=(0.1, 0.2), passes=9.0, accuracy=0.97, memory=1e8):
     """A file of results as asv 0.6 writes them."""
     (folder / "box").mkdir(exist_ok=True)
     (folder / "benchmarks.json").write_text(json.dumps(
         {"version": 2, **{key: {"name": key, "unit": unit} for key, unit in UNITS.items()}}))
-    rows = {"smsvm.Pass.time_look": [list(look), [["'tall'", "'small'"]], "v"],
+    rows = {"smsvm.Pass.time_look": [list(evaluation), [["'tall'", "'small'"]], "v"],
             "smsvm.Fit.track_passes": [[passes], [], "v"],
             "slnd.WholeFit.track_test_accuracy": [[accuracy], [["'SLND'"]], "v"],
             "slnd.WholeFit.peakmem_fit": [[memory], [["'SLND'"]]],
@@ -34,10 +34,10 @@ def record(folder, name, look=(0.1, 0.2), passes=9.0, accuracy=0.97, memory=1e8)
 
 
 def test_what_asv_wrote_is_read(tmp_path):
-    values = read(record(tmp_path, "one", look=(0.25, None)))
+    values = read(record(tmp_path, "one", evaluation=(0.25, None)))
     assert len(values) == 5
-    look = values["smsvm.Pass.time_look", ("tall",)]
-    assert (look.value, look.unit) == (0.25, "seconds")
+    evaluation = values["smsvm.Pass.time_look", ("tall",)]
+    assert (evaluation.value, evaluation.unit) == (0.25, "seconds")
     assert values["smsvm.Pass.time_look", ("small",)].value is None
     assert values["smsvm.Fit.track_passes", ()].value == 9.0
 
@@ -60,12 +60,13 @@ def test_worse_is_by_share_and_by_amount(old, new, unit, name, worse):
 def test_two_runs_are_compared(tmp_path, capsys):
     old = record(tmp_path, "old")
     assert main([str(old), str(old)]) == 0 and "0 of 5 are worse" in capsys.readouterr().out
-    new = record(tmp_path, "new", look=(0.5, None), accuracy=0.5)
+    new = record(tmp_path, "new", evaluation=(0.5, None), accuracy=0.5)
     lines, count = compare(read(old), read(new))
     assert count == 5 and len(lines) == 3 and any("tall: 0.1 -> 0.5 seconds" in line for line in lines)
     assert any("small: failed" in line for line in lines)
     assert main([str(old), str(new)]) == 1 and main([str(old), str(new), "--share", "100"]) == 1
-    assert main([str(new), str(record(tmp_path, "third", look=(0.5, 0.2), accuracy=0.5))]) == 0       # it failed before
+    # it failed before
+    assert main([str(new), str(record(tmp_path, "third", evaluation=(0.5, 0.2), accuracy=0.5))]) == 0
 
 
 def test_the_page_has_a_limit_beside_a_kernel(tmp_path, monkeypatch):

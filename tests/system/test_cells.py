@@ -78,8 +78,8 @@ def test_labels(labels, page):
 def test_files(file, page):
     if "parquet" in file:
         pytest.importorskip("pyarrow")
-    for turn, reader in enumerate(READERS):
-        estimator = ESTIMATORS[(3 * turn + list(ROWS).index(file)) % len(ESTIMATORS)]
+    for number, reader in enumerate(READERS):
+        estimator = ESTIMATORS[(3 * number + list(ROWS).index(file)) % len(ESTIMATORS)]
         known = file in WRONG_FILES and reader != "kept in the file"         # which not all estimators take
         hold(verdict_of_rows(file, reader, estimator), page["files", file][reader], known, file in WRONG_FILES)
 

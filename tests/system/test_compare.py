@@ -9,8 +9,8 @@ from started import BENCHES, LIGHT, ROOT, python
 
 SCRIPT = BENCHES / "compare_smsvm.py"
 COLUMNS = {"Passes to": ["class", "l2", "passes", "largest gap"],
-           "A look at": ["rows", "curved", "share", "look, ms", "dearest, ms", "memory, ms", "dsyrk, ms", "binding",
-                         "look / limit", "limit / look", "limit / dearest"],
+           "An evaluation over": ["rows", "curved", "share", "evaluation, ms", "dearest, ms", "memory, ms", "dsyrk, ms",
+                                  "binding", "evaluation / limit", "limit / evaluation", "limit / dearest"],
            "Peak memory": ["l2", "MB", "vectors of N doubles", "X itself"],
            "Growth": ["N", "passes", "2 threads, ms", "1 thread, ms", "gain"],
            "One-vs-rest": ["set", "solver", "objective", "seconds", "classes certified", "zeros, %"],
@@ -63,12 +63,12 @@ def test_passes(tables):
 
 
 def test_limits(tables):
-    rows = tables["A look at"]
+    rows = tables["An evaluation over"]
     assert column(rows, 2) == pytest.approx([1, 0.5, 0.05, 0.01] * 2, rel=0.05)
     for row in rows[1:]:
-        look, dearest, memory, dsyrk = map(float, row[3:7])
+        evaluation, dearest, memory, dsyrk = map(float, row[3:7])
         assert {"dsyrk": dsyrk, "memory": memory}[row[7]] == max(dsyrk, memory)     # both may print as 0.11
-        assert float(row[8]) * float(row[9]) == pytest.approx(1, rel=1e-2) and look > 0
+        assert float(row[8]) * float(row[9]) == pytest.approx(1, rel=1e-2) and evaluation > 0
         ratio, limit = float(row[10]), max(dsyrk, memory)             # all three as printed, to two decimals or more
         assert abs(ratio * dearest - limit) <= 0.006 * (1 + ratio + dearest)
 

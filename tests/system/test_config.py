@@ -170,5 +170,5 @@ def test_a_quota_of_processor_time_limits_the_default():
     code = ("from cmargin._core.util._openmp import effective_n_threads; "
             "print(effective_n_threads(None), effective_n_threads(-1), effective_n_threads(3))")
     environment = {**os.environ, "LOKY_MAX_CPU_COUNT": "1"}         # which joblib counts as it does a cgroup's quota
-    told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True).stdout
-    assert told == f"1 1 {3 if _build_config.OPENMP else 1}\n"
+    received = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True).stdout
+    assert received == f"1 1 {3 if _build_config.OPENMP else 1}\n"

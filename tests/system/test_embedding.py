@@ -238,7 +238,7 @@ def test_handles_are_independent_of_each_other(client):
 def test_rows_and_questions_that_cannot_be_are_refused(client):
     bad = -1
     assert client.questions_to_rows(X, y) == {
-        "nothing": bad, "along before a look": bad, "product before a look": bad, "no direction": bad,
+        "nothing": bad, "line before an evaluation": bad, "hessp before an evaluation": bad, "no direction": bad,
         "no weights": bad, "other columns": bad, "not ascending": bad, "no columns": bad,
         "sound": 0}
     assert client.train_in_memory(X, y, "no such loss", 1e-3) == bad
@@ -311,7 +311,7 @@ def test_the_c_program_of_the_documentation_trains_the_same_classifier(installat
     program = c_program(tmp_path, installation, sysconfig.get_config_var("CC").split(), f"-I{HERE}")
     for loss in ("hinge", "squared_hinge", "logistic"):
         out = run([program, str(rows_file), loss, "1e-3"], tmp_path, PYTHONPATH=os.pathsep.join([str(installation),
-                                                                                                *sys.path]))
+                                                                                                 *sys.path]))
         is_the_estimators(out, loss, exact=True)
 
 

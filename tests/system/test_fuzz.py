@@ -42,13 +42,13 @@ def test_an_answer_without_nan_or_words(name):
     @settings(derandomize=True, max_examples=EXAMPLES if share > 2 else 5, database=None, deadline=None,
               suppress_health_check=list(HealthCheck))
     @given(st.data())
-    def look(data):
+    def visit(data):
         draw = Draw(lambda n: data.draw(st.integers(0, n - 1)))
         call = entry(draw)
         faults = fuzz.judged(name, call)[1]
         assert not faults, (call.func, call.args, call.keywords, faults)
 
-    look()
+    visit()
 
 
 def test_every_public_function_has_an_entry():
@@ -148,7 +148,7 @@ def test_no_classes_for_partial_fit(classes, y, words):
 
 
 @pytest.mark.parametrize("y", [3, np.array(1.0), np.zeros((2, 1, 1))])
-def test_labels_of_a_home_have_rows(y):
+def test_labels_of_a_source_have_rows(y):
     # IndexError: tuple index out of range
     with pytest.raises(TypeError, match="one or two dimensions"):
         open_rows(np.zeros((2, 1)), y)

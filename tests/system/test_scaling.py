@@ -21,9 +21,9 @@ from measure import scaling
 from measure.scaling import Fit, Machine
 
 MPIEXEC = shutil.which("mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
-MACHINE = Machine(row=1e-8, column=1e-9, square=1e-10, along=1e-9, softmax=1e-10, question=1e-5, answer=1e-5,
+MACHINE = Machine(row=1e-8, column=1e-9, square=1e-10, line=1e-9, softmax=1e-10, question=1e-5, answer=1e-5,
                   latency=1e-6, byte=1e-10)
-FIT = Fit(curved=5.0, reads=6.0, along=1.0, looks=12, blocks=11, lines=7, products=2, calls=20)
+FIT = Fit(curved=5.0, reads=6.0, line=1.0, evaluations=12, blocks=11, lines=7, products=2, calls=20)
 X, Y = blobs(n=400, d=6, k=2)
 
 
@@ -31,20 +31,20 @@ X, Y = blobs(n=400, d=6, k=2)
                                   lambda: SmSVMClassifier(linear_solver="cg"),
                                   lambda: MarginPursuitClassifier(l2=1e-2, trace=False)])
 def test_bytes_are_those_that_a_fit_sends(make, monkeypatch):
-    counts, sent, real = dict.fromkeys(("looks", "blocks", "lines", "products"), 0), [], mpi.RankSource.ask
+    counts, sent, real = dict.fromkeys(("evaluations", "blocks", "lines", "products"), 0), [], mpi.RankSource.ask
 
     def ask(self, kind, key, asked, n_columns):
         before = self.ranks.bytes
-        counts[{"look": "looks", "along": "lines"}.get(kind, "products")] += 1
+        counts[{"evaluate": "evaluations", "line": "lines"}.get(kind, "products")] += 1
         counts["blocks"] += asked.get("with_hessian") in (True, SINGLE_BLOCK)
-        told = real(self, kind, key, asked, n_columns)
+        received = real(self, kind, key, asked, n_columns)
         sent.append(self.ranks.bytes - before)
-        return told
+        return received
 
     monkeypatch.setattr(mpi.RankSource, "ask", ask)
     models, _ = on_ranks(2, lambda comm: make().fit(X[comm.rank::2], Y[comm.rank::2], comm=comm))
     assert hasattr(models[0], "coef_") and len(sent) > 4
-    assert scaling.fit_bytes(Fit(curved=0, reads=0, along=0, **counts), X.shape[1]) == sum(sent)
+    assert scaling.fit_bytes(Fit(curved=0, reads=0, line=0, **counts), X.shape[1]) == sum(sent)
 
 
 def test_bytes_of_a_mean_of_slnd():

@@ -116,7 +116,7 @@ def hager_zhang(phi, slope_of, first, delta=0.1, sigma=0.9, epsilon=1e-6, theta=
     phi_0, slope_0 = phi(0.0), slope_of(0.0)
     ceiling = phi_0 + epsilon * abs(phi_0)
 
-    def look(c):
+    def visit(c):
         if c > 0 and slope_of(c) >= sigma * slope_0 and (
                 phi(c) - phi_0 <= delta * c * slope_0 or (slope_of(c) <= (2 * delta - 1) * slope_0
                                                           and phi(c) <= ceiling)):
@@ -125,7 +125,7 @@ def hager_zhang(phi, slope_of, first, delta=0.1, sigma=0.9, epsilon=1e-6, theta=
 
     def shrink(a, b):
         while True:
-            d = look((1 - theta) * a + theta * b)
+            d = visit((1 - theta) * a + theta * b)
             if slope_of(d) >= 0:
                 return a, d
             a, b = (d, b) if phi(d) <= ceiling else (a, d)
@@ -133,7 +133,7 @@ def hager_zhang(phi, slope_of, first, delta=0.1, sigma=0.9, epsilon=1e-6, theta=
     def update(a, b, c):
         if not a < c < b:
             return a, b
-        look(c)
+        visit(c)
         if slope_of(c) >= 0:
             return a, c
         return (c, b) if phi(c) <= ceiling else shrink(a, c)
@@ -142,14 +142,14 @@ def hager_zhang(phi, slope_of, first, delta=0.1, sigma=0.9, epsilon=1e-6, theta=
         return (a * slope_of(b) - b * slope_of(a)) / (slope_of(b) - slope_of(a))
 
     try:
-        a, b, c = 0.0, None, look(first)
+        a, b, c = 0.0, None, visit(first)
         while b is None:
             if slope_of(c) >= 0:
                 b = c
             elif phi(c) > ceiling:
                 a, b = shrink(0.0, c)
             else:
-                a, c = c, look(rho * c)
+                a, c = c, visit(rho * c)
         while True:
             c = secant(a, b)
             A, B = update(a, b, c)

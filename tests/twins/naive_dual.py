@@ -1,12 +1,12 @@
 """NumPy twins of the dual of SmSVM on the face: the sweep, one pass of conjugate gradients, and the intercept.
 
-A dual variable a, 0 <= a <= upper, is worth a - ridge a^2 / 2; ``box`` is (upper, ridge), an array each.
+A dual variable a, 0 <= a <= upper, adds a - ridge a^2 / 2 to the bound; ``box`` is (upper, ridge), an array each.
 """
 
 import numpy as np
 
 
-def worth(a, ridge):
+def gain(a, ridge):
     return a - ridge * a**2 / 2
 
 
@@ -56,7 +56,7 @@ def stretch(Z, y, box, before, w_before, a, w):
     trial = a + beyond * p
     new = np.clip(trial, 0, upper)
     new_w = w + beyond * dw + Z.T @ (y * (new - trial))
-    better = worth(new, ridge).sum() - new_w @ new_w / 2 > worth(a, ridge).sum() - w @ w / 2
+    better = gain(new, ridge).sum() - new_w @ new_w / 2 > gain(a, ridge).sum() - w @ w / 2
     return (new, new_w, (new != trial).sum()) if better else (a, w, (new != trial).sum())
 
 

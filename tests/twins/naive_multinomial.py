@@ -20,7 +20,7 @@ def gradient(X, y, W, b, weight):
     return G.T @ X, G.sum(axis=0)
 
 
-def worth(Z, eta, H_star, mean_length, bias_rate):
+def damping(Z, eta, H_star, mean_length, bias_rate):
     """What is left of the gradients of rows Z, less the centre: far ones are not moved past what is to mend."""
     length = np.einsum("ij,jk,ik->i", Z, H_star, Z)
     return np.maximum(0.25, (1 + eta * (mean_length + bias_rate) / 4) / (1 + eta * (length + bias_rate) / 4))
@@ -37,7 +37,7 @@ def literal_batches(X, y, batches, eta, H_star, centre, mean_length, bias_rate, 
     for rows in batches:
         Z = X[rows] - centre
         losses.append(weight[rows] * row_losses(Z @ W.T + b, y[rows]))
-        in_W, in_b = gradient(Z, y[rows], W, b, weight[rows] * worth(Z, eta, H_star, mean_length, bias_rate))
+        in_W, in_b = gradient(Z, y[rows], W, b, weight[rows] * damping(Z, eta, H_star, mean_length, bias_rate))
         W, b = W - eta * in_W @ H_star, b - eta * bias_rate * in_b
         iterates.append((W, b - W @ centre))
     return iterates, losses

@@ -20,25 +20,25 @@ def objective(X, y, w, b, level, scale, l2, weight=None):
     return value, np.append(X.T @ r + l2 * w, r.sum())
 
 
-def newton_steps(A, code, level, scale, l2, tol, w, fall=1.0):
-    """Points that Newton's steps pass, the start included, and of every look whether it sums curvature.
+def newton_steps(A, signed_weight, level, scale, l2, tol, w, fall=1.0):
+    """Points that Newton's steps pass, the start included, and of every evaluation whether it sums curvature.
 
-    ``code`` (n,) is s_i y_i, ``l2`` (p,) of every column of A, ``fall`` what the first step is expected to do. The
-    inverse Hessian is a matrix here, and corrected as one.
+    ``signed_weight`` (n,) is s_i y_i, ``l2`` (p,) of every column of A, ``fall`` what the first step is expected to do.
+    The inverse Hessian is a matrix here, and corrected as one.
     """
-    y, s, none = np.sign(code), np.abs(code), np.empty(0)
+    y, s, none = np.sign(signed_weight), np.abs(signed_weight), np.empty(0)
 
     def at(w):
         u = (level - y * (A @ w)) / scale
         h = s * np.where(np.abs(u) <= np.sqrt(2), 1 - u**2 / 2, 0.0) / s.sum()
-        g = -A.T @ (code * scale * psi(u)) / s.sum() + l2 * w
+        g = -A.T @ (signed_weight * scale * psi(u)) / s.sum() + l2 * w
         return s @ catoni_rho(u) * scale**2 / s.sum() + l2 @ w**2 / 2, g, h
 
-    def along(t):
+    def phi(t):
         _, g, h = at(w + t * d)
         return g @ d, h @ (A @ d) ** 2 + l2 @ d**2
 
-    points, looks, inverse, kept = [w], [True], None, 0
+    points, curved, inverse, kept = [w], [True], None, 0
     value, g, h = at(w)
     summed = h
     enough = tol * np.linalg.norm(at(np.zeros(len(w)))[1])
@@ -48,14 +48,14 @@ def newton_steps(A, code, level, scale, l2, tol, w, fall=1.0):
             if inverse is None:
                 inverse, kept = np.linalg.inv(A.T @ (summed[:, None] * A) + np.diag(l2)), 0
             d = -inverse @ g
-        looks.append(not (fall > 1 and np.log(fall) * (1 + len(w) / 15) > np.log(100)))
+        curved.append(not (fall > 1 and np.log(fall) * (1 + len(w) / 15) > np.log(100)))
         new = at(w + d)
         if new[0] > value + 1e-4 * (g @ d) + 1e-14 * value or abs(new[1] @ d) > 0.9 * -(g @ d):
-            t = exact_step(along, none, none, none, np.inf, 1e-3)[0]
+            t = exact_step(phi, none, none, none, np.inf, 1e-3)[0]
             new = at(w + t * d)
-            looks[-1:] = [looks[-1], True]
+            curved[-1:] = [curved[-1], True]
         ratio = np.linalg.norm(g) / np.linalg.norm(new[1])
-        if looks[-1]:
+        if curved[-1]:
             fall, inverse, summed = ratio, None, new[2]
         elif inverse is None:
             fall = ratio
@@ -64,7 +64,7 @@ def newton_steps(A, code, level, scale, l2, tol, w, fall=1.0):
             fall, kept = (ratio * fall**kept) ** (1 / (kept + 1)), kept + 1
         w, (value, g, h) = w + t * d, new
         points.append(w)
-    return points, looks
+    return points, curved
 
 
 def table_shares(cut, other):

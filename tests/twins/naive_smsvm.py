@@ -26,7 +26,7 @@ def dual_curvature(a, u, width):
     return (1 - (2 * a - 1) * u / root) / (2 * root)
 
 
-def look(X, y, s, w, e, width_before, width, step=1.0, dual=None, offset=1.0):
+def evaluate(X, y, s, w, e, width_before, width, step=1.0, dual=None, offset=1.0):
     """What one read of the rows gives at w + step e; X already holds the column of ones. Slacks are offset - y <w, x>.
 
     Sums, gradient rows, curvature, and the dual variables carried on (``dual``: before the step, None at the start).
@@ -50,8 +50,8 @@ def look(X, y, s, w, e, width_before, width, step=1.0, dual=None, offset=1.0):
     return np.array(sums), gradient, (X.T * (s * h1)) @ X, carried
 
 
-def smooth_look(X, y, s, w, e, step, offset, loss):
-    """The same of a loss that is smooth itself, logistic or squared hinge: the sums value, slope in the step, worth of
+def smooth_evaluation(X, y, s, w, e, step, offset, loss):
+    """The same of a loss that is smooth itself, logistic or squared hinge: the sums value, slope in the step, gains of
     the predicted dual variables of either side, their own sums, curvature; gradient rows.
     """
     def at(u):
@@ -66,9 +66,9 @@ def smooth_look(X, y, s, w, e, step, offset, loss):
     a = np.clip(a0 - h0 * change, 0, 1 if loss == "logistic" else np.inf)
     with np.errstate(all="ignore"):
         gain = a - a**2 / 4 if loss == "squared_hinge" else -np.nan_to_num(a * np.log(a) + (1 - a) * np.log(1 - a))
-    worth = s * (gain + (offset - 1) * a)
+    gains = s * (gain + (offset - 1) * a)
     sides = y > 0, y < 0
-    of_sides = [part[side].sum() for part in (worth, s * a) for side in sides]
+    of_sides = [part[side].sum() for part in (gains, s * a) for side in sides]
     sums = [s @ value, -(s * a1) @ change, *of_sides, s @ h1]
     return np.array(sums), np.stack([X.T @ (s * y * a1), *(X.T @ (s * y * a * side) for side in sides)])
 

@@ -8,7 +8,7 @@ from cmargin._core.util._stop cimport stop_rule
 
 
 cdef enum dual_stage:
-    WAITING, START, START_ADDING, SWEEPS, STEP, LOOK, BALANCE, PAUSED, ENDED
+    WAITING, START, START_ADDING, SWEEPS, STEP, EVALUATE, BALANCE, PAUSED, ENDED
 
 
 cdef enum dual_status:           # names in `STATUS`
@@ -20,13 +20,13 @@ cdef struct dual_state:
     double limit                 # reads after which it ends, chosen by the user
     double objective
     double best_dual
-    double gap                   # of the sweeps at the last look,
+    double gap                   # of the sweeps at the last evaluation,
     double read                  # reads until then
     int newton_steps
     int n_iter
     int since                    # and sweeps since then
     dual_status status
-    double seconds[3]            # looks, Newton steps, sweeps
+    double seconds[3]            # evaluations, Newton steps, sweeps
     # ---- the problem
     dual_rows *rows
     dual_sweeps *sweeps
@@ -38,19 +38,19 @@ cdef struct dual_state:
     stop_rule stop
     bint gives_up                # with "left" rather than "max_passes"
     double trial                 # of the limit, after which it leaves where the gap does not fall fast enough
-    double first_look            # reads after which there is a look, if there has been none
-    double hopeless_from         # part of `first_look`, before which it is not left as hopeless
+    double first_evaluation      # reads after which there is an evaluation, if there has been none
+    double hopeless_from         # part of `first_evaluation`, before which it is not left as hopeless
     double largest               # multiple of w
-    bint pauses                  # after every look
+    bint pauses                  # after every evaluation
     # ---- the point
     double *best_w               # (n_result,)
-    dual_status leaving          # what to end with after a last look; RUNNING: nothing
+    dual_status leaving          # what to end with after a last evaluation; RUNNING: nothing
     # ---- the machine
     dual_stage stage
-    bint wished                  # the look under way was wished for
-    Py_ssize_t at                # the next row of a look
+    bint wished                  # the evaluation under way was wished for
+    Py_ssize_t at                # the next row of an evaluation
     double held                  # sum of c y of rows added
-    double *room                 # (4 n + 2 (m + 1),) while a look is under way
+    double *room                 # (4 n + 2 (m + 1),) while an evaluation is under way
     bint out_of_memory
     double started
     double *history
@@ -61,7 +61,7 @@ cdef struct dual_state:
 # a task for a thread: until the clock says so, a pause, or the end
 cdef void dual_work(void *of, double until) noexcept nogil
 
-# from w = 0, or from the point that lies in sweeps.w; after a pause; with a last look
+# from w = 0, or from the point that lies in sweeps.w; after a pause; with a last evaluation
 cdef void dual_begin(dual_state *at, bint from_w) noexcept nogil
 cdef void dual_resume(dual_state *at) noexcept nogil
 cdef void dual_leave(dual_state *at, dual_status status) noexcept nogil

@@ -1,12 +1,12 @@
 """SmSVM's dual as a machine that reads listed rows, sweeps and Newton steps in turn, without the interpreter.
 
-    [START] > SWEEPS > [STEP] > SWEEPS ... > LOOK > [BALANCE] > bound > SWEEPS ... > ENDED
+    [START] > SWEEPS > [STEP] > SWEEPS ... > EVALUATE > [BALANCE] > bound > SWEEPS ... > ENDED
 
 A stage is done in parts of some rows, so that a driver can be left at any time and taken up again: where it was left
 leaves no trace. What comes next is decided between stages, from counts of rows and never from the clock, but for the
-time limit. A look at all rows tells the objective at the best multiple of w, with the best intercept, and the dual
-value at a, or with a free intercept at a balanced a near it. The method itself is described where it is put to use,
-in `cmargin.solvers.dual.dual_newton`.
+time limit. An evaluation over all rows tells the objective at the best multiple of w, with the best intercept, and the
+dual value at a, or with a free intercept at a balanced a near it. The method itself is described where it is put to
+use, in `cmargin.solvers.dual.dual_newton`.
 """
 
 from libc.math cimport INFINITY, log
@@ -19,23 +19,23 @@ from cmargin._core.newton._state cimport HISTORY_COLUMNS
 from cmargin._core.penalties._penalty cimport penalty_of, penalty_t
 from cmargin._core.rows._dual_face cimport face_begin, face_end, face_part
 from cmargin._core.rows._dual_evaluate cimport balance_part, begin_balancing, best_multiple, multiple_of
-from cmargin._core.rows._dual_rows cimport add_listed, add_rest, dual_products, pointed_to, reads_of, worth_of
+from cmargin._core.rows._dual_rows cimport add_listed, add_rest, dual_products, pointed_to, reads_of, gain_of
 from cmargin._core.rows._dual_sweeps cimport (
-    A_LOOK, A_STEP, TO_GIVE_UP, after_newton_step, begin_call, call_part, choose_rows, dual_sweeps, take_sums,
+    AN_EVALUATION, A_STEP, TO_GIVE_UP, after_newton_step, begin_call, call_part, choose_rows, dual_sweeps, take_sums,
 )
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._history cimport history_row
 from cmargin._core.util._stop cimport is_done
 
 cdef enum:
-    PART = 1000000               # entries of rows between two looks at the clock: a millisecond
+    PART = 1000000               # entries of rows between two checks of the clock: a millisecond
     SLICE = 100000000            # entries read by a call of sweeps at most
 
 cdef double NEWTON_ENOUGH = 0.4          # of the gap wanted, or a tenth of the gap before: where a Newton step ends
-cdef int SWEEPS_PER_LOOK = 12            # sweeps and Newton steps without a look at all rows, at least,
-cdef double READS_PER_LOOK = 1           # reads, or the part of the last look's gap that the sweeps' has to fall to
+cdef int SWEEPS_PER_EVALUATION = 12      # sweeps and Newton steps without an evaluation over all rows, at least,
+cdef double READS_PER_EVALUATION = 1     # reads, or part of the last gap that the sweeps' has to fall to
 cdef double FALLEN = 0.1
-cdef double AGAIN = 0.5                  # of the gap wanted of the sweeps, after a look at it that did not certify
+cdef double AGAIN = 0.5                  # of the gap wanted of the sweeps, after an evaluation that did not certify
 cdef double STILL_AT_WORK = 0.95         # part of the rows that has not come to rest on a trial: it is hopeless
 cdef double HOPELESS = 4                 # times the reads it may take: it gives up where the sweeps need more
 
@@ -49,7 +49,7 @@ cdef inline double entries_of_a_row(const dual_state *at) noexcept nogil:
 
 
 cdef inline bint no_read_left(const dual_state *at) noexcept nogil:
-    # before another sweep and the look after it
+    # before another sweep and the evaluation after it
     return at.limit - reads_of(at.rows) - <double> at.sweeps.n_active / at.rows.n - 1 < 0
 
 
@@ -80,16 +80,16 @@ cdef void next_part(dual_state *at, Py_ssize_t most) noexcept nogil:
             after_step(at)
     elif at.stage == BALANCE:
         if not balance_part(&at.balance, at.rows, most):
-            look_done(at, at.balance.a, at.balance.w)
+            evaluation_done(at, at.balance.a, at.balance.w)
     elif at.stage == START_ADDING:
         add_part(at, most)
     else:
-        look_part(at, most)
+        evaluate_part(at, most)
 
 
 cdef void dual_begin(dual_state *at, bint from_w) noexcept nogil:
     if from_w:
-        begin_look(at, START)
+        begin_evaluation(at, START)
     else:
         sweep_on(at)
 
@@ -98,9 +98,9 @@ cdef void sweep_on(dual_state *at) noexcept nogil:
     # CSR rows: reads from which on it is hopeless. Dense ones get more reads, and gaps that rise mislead
     cdef bint dense = at.rows.source.X.starts == NULL
     cdef double hopeless = HOPELESS * at.limit if at.gives_up and not dense else INFINITY
-    cdef double allowed = at.limit if at.history_rows > 0 else min(at.limit, at.hopeless_from * at.first_look + 1)
+    cdef double allowed = at.limit if at.history_rows > 0 else min(at.limit, at.hopeless_from * at.first_evaluation + 1)
     at.stage = SWEEPS
-    begin_call(at.sweeps, SWEEPS_PER_LOOK - at.since % SWEEPS_PER_LOOK, at.stop.tol,
+    begin_call(at.sweeps, SWEEPS_PER_EVALUATION - at.since % SWEEPS_PER_EVALUATION, at.stop.tol,
                max(1.0, <double> <Py_ssize_t> (SLICE / entries_of_a_row(at))),
                (allowed - reads_of(at.rows) - 1) * at.rows.n, hopeless * at.rows.n)
 
@@ -120,12 +120,13 @@ cdef void after_sweeps(dual_state *at) noexcept nogil:
                           max(NEWTON_ENOUGH * sweeps.part * sweeps.enough, 0.1 * sweeps.gap), at.limit):
             give_up_for_memory(at)
         return
-    go_on_or_look(at)
+    go_on_or_evaluate(at)
 
 
 cdef bint is_hopeless(const dual_state *at) noexcept nogil:
-    # before the first look of a trial, which is a read: hardly a row is at rest, and the gap is larger than the bound
-    return at.history_rows == 0 and reads_of(at.rows) > at.hopeless_from * at.first_look \
+    # before the first evaluation of a trial, which is a read: hardly a row is at rest,
+    # and the gap is larger than the bound
+    return at.history_rows == 0 and reads_of(at.rows) > at.hopeless_from * at.first_evaluation \
         and at.sweeps.n_active > STILL_AT_WORK * at.rows.n and at.sweeps.gap * at.stop.tol > at.sweeps.enough
 
 
@@ -135,24 +136,25 @@ cdef void after_step(dual_state *at) noexcept nogil:
     after_newton_step(at.sweeps, gap)
     at.n_iter += 1
     at.newton_steps += 1
-    go_on_or_look(at)
+    go_on_or_evaluate(at)
 
 
-cdef void go_on_or_look(dual_state *at) noexcept nogil:
-    cdef bint worth_it = reads_of(at.rows) - at.read >= READS_PER_LOOK or at.sweeps.gap < FALLEN * at.gap
+cdef void go_on_or_evaluate(dual_state *at) noexcept nogil:
+    cdef bint pays_off = reads_of(at.rows) - at.read >= READS_PER_EVALUATION or at.sweeps.gap < FALLEN * at.gap
     cdef bint tried = at.history_rows == 0 and reads_of(at.rows) + <double> at.sweeps.n_active / at.rows.n \
-        > at.first_look
-    at.wished = at.sweeps.wish == A_LOOK
+        > at.first_evaluation
+    at.wished = at.sweeps.wish == AN_EVALUATION
     # without a row at work nothing is read any more, and no limit comes nearer
-    if at.wished or tried or (worth_it and at.since >= SWEEPS_PER_LOOK) or no_read_left(at) or at.sweeps.n_active == 0:
-        begin_look(at, LOOK)
+    if at.wished or tried or (pays_off and at.since >= SWEEPS_PER_EVALUATION) or no_read_left(at) \
+            or at.sweeps.n_active == 0:
+        begin_evaluation(at, EVALUATE)
     else:
         sweep_on(at)
 
 
 cdef void dual_leave(dual_state *at, dual_status status) noexcept nogil:
-    # after a look at the point as it is; not at w = 0 before the first sweep has ended, which is no model, and whose
-    # objective may be less than that of one
+    # after an evaluation at the point as it is; not at w = 0 before the first sweep has ended, which is no model, and
+    # whose objective may be less than that of one
     if at.stage == SWEEPS and at.n_iter + at.sweeps.done == 0:
         at.status, at.stage = status, ENDED
         return
@@ -161,23 +163,23 @@ cdef void dual_leave(dual_state *at, dual_status status) noexcept nogil:
         face_end(&at.step)
     if at.stage in (SWEEPS, STEP):
         at.wished = False
-        begin_look(at, LOOK)
+        begin_evaluation(at, EVALUATE)
 
 
 cdef void give_up_for_memory(dual_state *at) noexcept nogil:
     at.out_of_memory, at.stage = True, ENDED
 
 
-# ---------------------------------------------------------------- a look at all rows
+# ---------------------------------------------------------------- an evaluation over all rows
 
-cdef void begin_look(dual_state *at, dual_stage stage) noexcept nogil:
+cdef void begin_evaluation(dual_state *at, dual_stage stage) noexcept nogil:
     at.room = <double *> malloc((4 * at.rows.n + 2 * (at.rows.m + 1)) * sizeof(double))
     at.stage, at.at = stage, 0
     if at.room == NULL:
         give_up_for_memory(at)
 
 
-cdef void look_part(dual_state *at, Py_ssize_t most) noexcept nogil:
+cdef void evaluate_part(dual_state *at, Py_ssize_t most) noexcept nogil:
     cdef double *u = at.room
     cdef Py_ssize_t hi = min(at.rows.n, at.at + most), i, n = at.rows.n
     dual_products(at.rows, NULL, at.at, hi, at.sweeps.w, u)
@@ -197,7 +199,7 @@ cdef void look_part(dual_state *at, Py_ssize_t most) noexcept nogil:
         memcpy(at.balance.w, at.sweeps.w, (at.rows.m + 1) * sizeof(double))
         begin_balancing(&at.balance, at.rows, at.sweeps.balance)
     else:
-        look_done(at, at.sweeps.a, at.sweeps.w)
+        evaluation_done(at, at.sweeps.a, at.sweeps.w)
 
 
 cdef void keep_best(dual_state *at, const double *u) noexcept nogil:
@@ -217,12 +219,12 @@ cdef void keep_best(dual_state *at, const double *u) noexcept nogil:
         at.best_w[m] *= best.scale
 
 
-cdef void look_done(dual_state *at, const double *a, const double *w) noexcept nogil:
+cdef void evaluation_done(dual_state *at, const double *a, const double *w) noexcept nogil:
     cdef Py_ssize_t n_columns = at.rows.m + 1, j
     cdef dual_point point
     cdef penalty_t ridge = penalty_of(at.l2, 0)
     cdef double *scratch = at.room + 4 * at.rows.n + n_columns
-    point.total, point.n, point.v = at.l2 * worth_of_all(at.rows, a), n_columns, at.room + 4 * at.rows.n
+    point.total, point.n, point.v = at.l2 * gain_of_all(at.rows, a), n_columns, at.room + 4 * at.rows.n
     for j in range(n_columns):
         point.v[j] = at.l2 * w[j]
     at.best_dual = max(at.best_dual, dual_bound(&point, &ridge, NULL, scratch))
@@ -239,14 +241,14 @@ cdef void look_done(dual_state *at, const double *a, const double *w) noexcept n
         dual_resume(at)
 
 
-cdef double worth_of_all(const dual_rows *rows, const double *a) noexcept nogil:
+cdef double gain_of_all(const dual_rows *rows, const double *a) noexcept nogil:
     # in pieces, so that rounding grows with neither their number nor their length alone
     cdef double total = 0, piece
     cdef Py_ssize_t lo, i
     for lo in range(0, rows.n, 256):
         piece = 0
         for i in range(lo, min(rows.n, lo + 256)):
-            piece += worth_of(a[i], rows.ridge[i])
+            piece += gain_of(a[i], rows.ridge[i])
         total += piece
     return total
 
@@ -325,4 +327,4 @@ cdef void add_part(dual_state *at, Py_ssize_t most) noexcept nogil:
         sweep_on(at)
     else:
         at.wished = False
-        begin_look(at, LOOK)
+        begin_evaluation(at, EVALUATE)

@@ -37,7 +37,7 @@ cdef class DualDriver(Worker):
     cdef object best_w
 
     def __init__(self, DualBlocks rows, problem, settings, Py_ssize_t n_result, uint64_t[::1] stream, double limit,
-                 bint gives_up, double trial, double first_look, double hopeless_from, double patience,
+                 bint gives_up, double trial, double first_evaluation, double hopeless_from, double patience,
                  double largest):
         cdef dual_state *at = &self.at
         cdef double[::1] best_w = np.zeros(n_result)
@@ -48,7 +48,7 @@ cdef class DualDriver(Worker):
         take_rule(&at.stop, settings)
         at.pauses = settings.pauses
         at.limit, at.gives_up, at.trial, at.largest = limit, gives_up, trial, largest
-        at.first_look, at.hopeless_from = first_look, hopeless_from
+        at.first_evaluation, at.hopeless_from = first_evaluation, hopeless_from
         at.best_w, at.objective, at.best_dual, at.gap = &best_w[0], INFINITY, 0, INFINITY
         at.status, at.leaving, at.stage, at.started = RUNNING, RUNNING, WAITING, seconds()
         self.task.of, self.task.work = at, dual_work
@@ -79,7 +79,7 @@ cdef class DualDriver(Worker):
 
     @property
     def pauses(self):
-        """Whether it pauses after every look."""
+        """Whether it pauses after every evaluation."""
         return self.at.pauses
 
     @pauses.setter
@@ -112,7 +112,7 @@ cdef class DualDriver(Worker):
         self.at.status = <dual_status> <int> STATUS.index(status)
 
     def leave(self, status):
-        """End after a look at the point as it is, or at once where there has just been one."""
+        """End after an evaluation at the point as it is, or at once where there has just been one."""
         if self.at.stage in (WAITING, PAUSED):
             self.end_with(status)
             self.at.stage = ENDED
@@ -129,7 +129,7 @@ cdef class DualDriver(Worker):
             result.w = self.best_w.copy()
 
     def history(self):
-        """A list of ``HISTORY_COLUMNS`` numbers for every look."""
+        """A list of ``HISTORY_COLUMNS`` numbers for every evaluation."""
         cdef Py_ssize_t i, j
         return [[self.at.history[i * HISTORY_COLUMNS + j] for j in range(HISTORY_COLUMNS)]
                 for i in range(self.at.history_rows)]

@@ -3,7 +3,7 @@
 from libc.math cimport NAN, log
 
 from cmargin._core.losses._point cimport loss_facts, point
-from cmargin._core.losses._smooth_rows cimport as_point, logistic_at, logistic_worth
+from cmargin._core.losses._smooth_rows cimport as_point, logistic_at, logistic_gain_at
 
 
 cdef inline point logistic(double z) noexcept nogil:
@@ -11,7 +11,7 @@ cdef inline point logistic(double z) noexcept nogil:
 
 
 cdef inline double logistic_gain(double a) noexcept nogil:
-    return logistic_worth(a)
+    return logistic_gain_at(a)
 
 
 cdef inline loss_facts logistic_facts() noexcept nogil:

@@ -1,8 +1,8 @@
 """The table of losses: a loss is a file here, and a line in each of these functions.
 
 A loss gives value, slope and curvature at one margin z = y <w, x>, facts (``_point.pxd``), and, where it has a dual,
-what a dual variable is worth. Where a caller uses only the slope, the compiler drops the rest. Domain: every finite z.
-Arithmetic is double whatever the dtype of the data.
+what a dual variable adds to the bound. Where a caller uses only the slope, the compiler drops the rest. Domain: every
+finite z. Arithmetic is double whatever the dtype of the data.
 """
 
 from cmargin._core.losses._calibrated_hinge cimport calibrated_hinge, calibrated_hinge_facts
@@ -11,8 +11,8 @@ from cmargin._core.losses._logistic cimport logistic, logistic_facts, logistic_g
 from cmargin._core.losses._margin_pursuit cimport margin_pursuit, margin_pursuit_facts
 from cmargin._core.losses._point cimport loss_facts, loss_t, point
 from cmargin._core.losses._smooth_rows cimport (
-    logistic_along, logistic_curvatures, logistic_rows,
-    squared_hinge_along, squared_hinge_curvatures, squared_hinge_rows,
+    logistic_line, logistic_curvatures, logistic_rows,
+    squared_hinge_line, squared_hinge_curvatures, squared_hinge_rows,
 )
 from cmargin._core.losses._smoothed_hinge cimport smoothed_hinge, smoothed_hinge_facts
 from cmargin._core.losses._squared cimport squared, squared_facts
@@ -57,7 +57,7 @@ cdef inline loss_facts facts_of(const loss_t *loss) noexcept nogil:
 
 
 cdef inline double dual_gain(const loss_t *loss, double a) noexcept nogil:
-    # -F*(-a) = min over z of F(z) + a z, what a dual variable a = -F'(z) is worth; concave, 0 at a = 0
+    # -F*(-a) = min over z of F(z) + a z, what a dual variable a = -F'(z) adds to the bound; concave, 0 at a = 0
     if loss.id == SQUARED_HINGE:
         return squared_hinge_gain(a)
     if loss.id == LOGISTIC:
@@ -74,38 +74,41 @@ cdef inline int in_newton_steps(int loss) noexcept nogil:
     return SMOOTHED_HINGE if loss == HINGE else loss
 
 
-cdef inline bint vectorised_rows(const loss_t *loss, double step, double floor, Py_ssize_t n, const double *code,
-                                 const double *slack, const double *change, double *dual_next, double *parts,
-                                 Py_ssize_t ld, double *r, double *curvature) noexcept nogil:
-    # what a look asks of n rows, where that is written for the processor's vectors; False: it is not, of this loss
+cdef inline bint vectorised_rows(const loss_t *loss, double step, double floor, Py_ssize_t n,
+                                 const double *signed_weight, const double *slack, const double *change,
+                                 double *dual_next, double *parts, Py_ssize_t ld, double *r,
+                                 double *curvature) noexcept nogil:
+    # what an evaluation asks of n rows, where that is written for the processor's vectors; False: it is not,
+    # of this loss
     if loss.id == LOGISTIC:
-        logistic_rows(step, floor, n, code, slack, change, dual_next, parts, ld, r, curvature)
+        logistic_rows(step, floor, n, signed_weight, slack, change, dual_next, parts, ld, r, curvature)
     elif loss.id == SQUARED_HINGE:
-        squared_hinge_rows(step, floor, n, code, slack, change, dual_next, parts, ld, r, curvature)
+        squared_hinge_rows(step, floor, n, signed_weight, slack, change, dual_next, parts, ld, r, curvature)
     else:
         return False
     return True
 
 
-cdef inline bint vectorised_curvatures(const loss_t *loss, double step, double floor, Py_ssize_t n, const double *code,
-                                       const double *slack, const double *change, double *curvature) noexcept nogil:
+cdef inline bint vectorised_curvatures(const loss_t *loss, double step, double floor, Py_ssize_t n,
+                                       const double *signed_weight, const double *slack, const double *change,
+                                       double *curvature) noexcept nogil:
     # the same of a product: curvature alone
     if loss.id == LOGISTIC:
-        logistic_curvatures(step, floor, n, code, slack, change, curvature)
+        logistic_curvatures(step, floor, n, signed_weight, slack, change, curvature)
     elif loss.id == SQUARED_HINGE:
-        squared_hinge_curvatures(step, floor, n, code, slack, change, curvature)
+        squared_hinge_curvatures(step, floor, n, signed_weight, slack, change, curvature)
     else:
         return False
     return True
 
 
-cdef inline bint vectorised_along(const loss_t *loss, double step, Py_ssize_t n, const double *code,
-                                  const double *slack, const double *change, double *out) noexcept nogil:
+cdef inline bint vectorised_line(const loss_t *loss, double step, Py_ssize_t n, const double *signed_weight,
+                                 const double *slack, const double *change, double *out) noexcept nogil:
     # the same of a trial step: value, slope, curvature
     if loss.id == LOGISTIC:
-        logistic_along(n, code, slack, change, step, out)
+        logistic_line(n, signed_weight, slack, change, step, out)
     elif loss.id == SQUARED_HINGE:
-        squared_hinge_along(n, code, slack, change, step, out)
+        squared_hinge_line(n, signed_weight, slack, change, step, out)
     else:
         return False
     return True

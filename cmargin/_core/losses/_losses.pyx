@@ -84,7 +84,7 @@ def posterior(int loss, const double[::1] scores, double[::1] posterior_out):
 
 
 def gains(int loss, const double[::1] a, double[::1] gain_out, double parameter=1.0):
-    """-F*(-a), what a dual variable is worth in the bound (see `dual_gain`); both arrays (n,).
+    """-F*(-a), what a dual variable adds to the bound (see `dual_gain`); both arrays (n,).
 
     ``parameter`` is the a of `loss_t`.
     """

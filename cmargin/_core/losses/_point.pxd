@@ -25,7 +25,7 @@ cdef struct loss_facts:
     double largest_curvature     # F''(0), the largest F'' there is; NaN: it has none, or it depends on parameters
     double steepest              # root mean square slope, at most, where the mean loss is 1; NaN without a dual
     double dual_largest          # dual variables a = -F'(z) lie between 0 and this; 0: there is no dual
-    double dual_bend             # worth of one is a - dual_bend a^2 / 2; NaN: it is not of that kind
+    double dual_bend             # the gain of one is a - dual_bend a^2 / 2; NaN: it is not of that kind
     bint calibrated              # 1 + F' is the posterior of the class                                   BSN, table 1
     bint smooth                  # Newton's method takes it as it is: it needs no smoothing
-    bint jumping                 # its curvature jumps somewhere
+    bint discontinuous           # its curvature is, somewhere

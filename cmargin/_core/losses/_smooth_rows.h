@@ -27,7 +27,7 @@ static inline smooth_point logistic_at(double z) {
 }
 
 /* G(a) = -F*(-a), the entropy of a */
-static inline double logistic_worth(double a) {
+static inline double logistic_gain_at(double a) {
     double b = 1 - a;
     return -a * log_positive(a > 1e-300 ? a : 1e-300) - b * log_positive(b > 1e-300 ? b : 1e-300);
 }
@@ -39,33 +39,33 @@ static inline smooth_point squared_hinge_at(double z) {
     return at;
 }
 
-static inline double squared_hinge_worth(double a) { return a - a * a / 4; }
+static inline double squared_hinge_gain_at(double a) { return a - a * a / 4; }
 
-/* What a look asks of n rows at u - step change, no sums yet. For every row: parts[0] s F, [1] -s F' change, [2] s G(a)
- * for y = +1, [3] the same for y = -1, [4] s a for y = +1, [5] -s a for y = -1, [6] s h, with the dual variable a that
- * the model before the step predicts after it; r: s y F'; curvature: s h, 0 below the floor. */
+/* What an evaluation asks of n rows at u - step change, no sums yet. For every row: parts[0] s F, [1] -s F' change, [2]
+ * s G(a) for y = +1, [3] the same for y = -1, [4] s a for y = +1, [5] -s a for y = -1, [6] s h, with the dual variable
+ * a that the model before the step predicts after it; r: s y F'; curvature: s h, 0 below the floor. */
 #define DEFINE_SMOOTH_ROWS(loss, LARGEST)                                                                        \
-    CLONES static void loss##_rows(double step, double floor, ptrdiff_t n, const double *restrict code,          \
+    CLONES static void loss##_rows(double step, double floor, ptrdiff_t n, const double *restrict signed_weight, \
                                    const double *restrict slack, const double *restrict change,                \
                                    double *restrict dual_next, double *restrict parts, ptrdiff_t ld,             \
                                    double *restrict r, double *restrict curvature) {                             \
         INDEPENDENT                                                                                              \
         for (ptrdiff_t i = 0; i < n; i++) {                                                                      \
-            double s = fabs(code[i]), v = change[i], u = slack[i];                                             \
+            double s = fabs(signed_weight[i]), v = change[i], u = slack[i];                                    \
             smooth_point before = loss##_at(1 - u), at = loss##_at(1 - (u - step * v));                          \
             double a = -before.slope - before.curvature * v, gain;                                               \
             a = a > 0 ? a : 0;                                                                                   \
             a = a > LARGEST ? LARGEST : a;                                                                       \
-            gain = s * loss##_worth(a);                                                                          \
+            gain = s * loss##_gain_at(a);                                                                        \
             dual_next[i] = a;                                                                                    \
             parts[i] = s * at.value;                                                                             \
             parts[ld + i] = s * at.slope * v;                                                                    \
-            parts[2 * ld + i] = code[i] >= 0 ? gain : 0;                                                         \
-            parts[3 * ld + i] = code[i] >= 0 ? 0 : gain;                                                         \
-            parts[4 * ld + i] = code[i] >= 0 ? s * a : 0;                                                        \
-            parts[5 * ld + i] = code[i] >= 0 ? 0 : -s * a;                                                       \
+            parts[2 * ld + i] = signed_weight[i] >= 0 ? gain : 0;                                                \
+            parts[3 * ld + i] = signed_weight[i] >= 0 ? 0 : gain;                                                \
+            parts[4 * ld + i] = signed_weight[i] >= 0 ? s * a : 0;                                               \
+            parts[5 * ld + i] = signed_weight[i] >= 0 ? 0 : -s * a;                                              \
             parts[6 * ld + i] = s * at.curvature;                                                                \
-            r[i] = code[i] * -at.slope;                                                                          \
+            r[i] = signed_weight[i] * -at.slope;                                                                 \
             curvature[i] = at.curvature > floor ? s * at.curvature : 0;                                          \
         }                                                                                                        \
     }
@@ -75,13 +75,13 @@ DEFINE_SMOOTH_ROWS(squared_hinge, 1e300)
 
 /* curvature: s h of every row at u - step change, 0 below the floor */
 #define DEFINE_SMOOTH_CURVATURES(loss)                                                                           \
-    CLONES static void loss##_curvatures(double step, double floor, ptrdiff_t n, const double *restrict code,    \
+    CLONES static void loss##_curvatures(double step, double floor, ptrdiff_t n, const double *restrict signed_weight, \
                                          const double *restrict slack, const double *restrict change,          \
                                          double *restrict curvature) {                                           \
         INDEPENDENT                                                                                              \
         for (ptrdiff_t i = 0; i < n; i++) {                                                                      \
             double h = loss##_at(1 - (slack[i] - step * change[i])).curvature;                                 \
-            curvature[i] = h > floor ? fabs(code[i]) * h : 0;                                                    \
+            curvature[i] = h > floor ? fabs(signed_weight[i]) * h : 0;                                           \
         }                                                                                                        \
     }
 
@@ -91,16 +91,16 @@ DEFINE_SMOOTH_CURVATURES(squared_hinge)
 #define AT_A_TIME 256 /* rows whose terms are held before they are summed */
 
 /* out: sum s F(1 - u + t change), its slope and curvature in the step t */
-#define DEFINE_SMOOTH_ALONG(loss)                                                                                \
-    CLONES static void loss##_along(ptrdiff_t n, const double *restrict code, const double *restrict slack,    \
-                                    const double *restrict change, double step, double *restrict out) {          \
+#define DEFINE_SMOOTH_LINE(loss)                                                                                 \
+    CLONES static void loss##_line(ptrdiff_t n, const double *restrict signed_weight, const double *restrict slack, \
+                                   const double *restrict change, double step, double *restrict out) {           \
         double value[AT_A_TIME], slope[AT_A_TIME], curvature[AT_A_TIME];                                         \
         out[0] = out[1] = out[2] = 0;                                                                            \
         for (ptrdiff_t first = 0; first < n; first += AT_A_TIME) {                                               \
             ptrdiff_t count = n - first < AT_A_TIME ? n - first : AT_A_TIME;                                     \
             INDEPENDENT                                                                                          \
             for (ptrdiff_t k = 0; k < count; k++) {                                                              \
-                double s = fabs(code[first + k]), v = change[first + k];                                         \
+                double s = fabs(signed_weight[first + k]), v = change[first + k];                                \
                 smooth_point at = loss##_at(1 - (slack[first + k] - step * v));                                \
                 value[k] = s * at.value;                                                                         \
                 slope[k] = s * at.slope * v;                                                                     \
@@ -112,7 +112,7 @@ DEFINE_SMOOTH_CURVATURES(squared_hinge)
         }                                                                                                        \
     }
 
-DEFINE_SMOOTH_ALONG(logistic)
-DEFINE_SMOOTH_ALONG(squared_hinge)
+DEFINE_SMOOTH_LINE(logistic)
+DEFINE_SMOOTH_LINE(squared_hinge)
 
 #endif

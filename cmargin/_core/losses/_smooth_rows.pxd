@@ -9,23 +9,23 @@ cdef extern from "_smooth_rows.h" nogil:
         double slope
         double curvature
     smooth_point logistic_at(double z) noexcept
-    double logistic_worth(double a) noexcept
+    double logistic_gain_at(double a) noexcept
     smooth_point squared_hinge_at(double z) noexcept
-    double squared_hinge_worth(double a) noexcept
-    void logistic_rows(double step, double floor, Py_ssize_t n, const double *code, const double *slack,
+    double squared_hinge_gain_at(double a) noexcept
+    void logistic_rows(double step, double floor, Py_ssize_t n, const double *signed_weight, const double *slack,
                        const double *change, double *dual_next, double *parts, Py_ssize_t ld, double *r,
                        double *curvature) noexcept
-    void squared_hinge_rows(double step, double floor, Py_ssize_t n, const double *code, const double *slack,
+    void squared_hinge_rows(double step, double floor, Py_ssize_t n, const double *signed_weight, const double *slack,
                             const double *change, double *dual_next, double *parts, Py_ssize_t ld, double *r,
                             double *curvature) noexcept
-    void logistic_curvatures(double step, double floor, Py_ssize_t n, const double *code, const double *slack,
+    void logistic_curvatures(double step, double floor, Py_ssize_t n, const double *signed_weight, const double *slack,
                              const double *change, double *curvature) noexcept
-    void squared_hinge_curvatures(double step, double floor, Py_ssize_t n, const double *code, const double *slack,
-                                  const double *change, double *curvature) noexcept
-    void logistic_along(Py_ssize_t n, const double *code, const double *slack, const double *change, double step,
-                        double *out) noexcept
-    void squared_hinge_along(Py_ssize_t n, const double *code, const double *slack, const double *change, double step,
-                             double *out) noexcept
+    void squared_hinge_curvatures(double step, double floor, Py_ssize_t n, const double *signed_weight,
+                                  const double *slack, const double *change, double *curvature) noexcept
+    void logistic_line(Py_ssize_t n, const double *signed_weight, const double *slack, const double *change,
+                       double step, double *out) noexcept
+    void squared_hinge_line(Py_ssize_t n, const double *signed_weight, const double *slack, const double *change,
+                            double step, double *out) noexcept
 
 
 cdef inline point as_point(smooth_point there) noexcept nogil:

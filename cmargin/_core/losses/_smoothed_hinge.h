@@ -56,11 +56,11 @@ typedef struct {
     int tangents;        /* and tell F'(next) for a_hat: no step was predicted */
 } hinge_step;
 
-/* What a look asks of n rows, no sums yet. For every row: parts[0] s F(line), [1] -s F'(line) change, [2] s max(0, u),
- * [3] s F(next), [4] s a_hat for y = +1, [5] -s a_hat for y = -1, [6] s h; r: s y F'(next); curvature: s h, 0 below the
- * floor. */
+/* What an evaluation asks of n rows, no sums yet. For every row: parts[0] s F(line), [1] -s F'(line) change, [2] s
+ * max(0, u), [3] s F(next), [4] s a_hat for y = +1, [5] -s a_hat for y = -1, [6] s h; r: s y F'(next); curvature: s h,
+ * 0 below the floor. */
 static inline void hinge_rows_by(const int primal, const int tangents, const hinge_step *at, ptrdiff_t n,
-                                 const double *restrict code,
+                                 const double *restrict signed_weight,
                                  const double *restrict slack, const double *restrict change,
                                  const double *restrict dual, double *restrict dual_next, double *restrict parts,
                                  ptrdiff_t ld, double *restrict r, double *restrict curvature) {
@@ -68,7 +68,7 @@ static inline void hinge_rows_by(const int primal, const int tangents, const hin
     const double keep = at_most_1(step); /* the dual variable goes as far as the primal one */
     INDEPENDENT
     for (ptrdiff_t i = 0; i < n; i++) {
-        double s = fabs(code[i]), v = change[i], u0 = slack[i], u1 = u0 - step * v;
+        double s = fabs(signed_weight[i]), v = change[i], u0 = slack[i], u1 = u0 - step * v;
         hinge_point before = hinge_at(u0, w0), line = hinge_at(u1, w0), next = hinge_at(u1, w1);
         double slope0 = hinge_slope(before), slope1 = hinge_slope(next);
         double a0 = primal ? slope0 : dual[i];
@@ -80,34 +80,34 @@ static inline void hinge_rows_by(const int primal, const int tangents, const hin
         parts[ld + i] = -s * hinge_slope(line) * v;
         parts[2 * ld + i] = s * positive(u1);
         parts[3 * ld + i] = s * hinge_value(next);
-        parts[4 * ld + i] = positive(code[i]) * a_hat;
-        parts[5 * ld + i] = -positive(-code[i]) * a_hat;
+        parts[4 * ld + i] = positive(signed_weight[i]) * a_hat;
+        parts[5 * ld + i] = -positive(-signed_weight[i]) * a_hat;
         parts[6 * ld + i] = s * h;
-        r[i] = code[i] * slope1;
+        r[i] = signed_weight[i] * slope1;
         curvature[i] = h > floor ? s * h : 0;
     }
 }
 
-CLONES static void hinge_rows(const hinge_step *at, ptrdiff_t n, const double *code, const double *slack,
+CLONES static void hinge_rows(const hinge_step *at, ptrdiff_t n, const double *signed_weight, const double *slack,
                               const double *change, const double *dual, double *dual_next, double *parts,
                               ptrdiff_t ld, double *r, double *curvature) {
     if (at->tangents)
-        hinge_rows_by(1, 1, at, n, code, slack, change, dual, dual_next, parts, ld, r, curvature);
+        hinge_rows_by(1, 1, at, n, signed_weight, slack, change, dual, dual_next, parts, ld, r, curvature);
     else if (at->primal)
-        hinge_rows_by(1, 0, at, n, code, slack, change, dual, dual_next, parts, ld, r, curvature);
+        hinge_rows_by(1, 0, at, n, signed_weight, slack, change, dual, dual_next, parts, ld, r, curvature);
     else
-        hinge_rows_by(0, 0, at, n, code, slack, change, dual, dual_next, parts, ld, r, curvature);
+        hinge_rows_by(0, 0, at, n, signed_weight, slack, change, dual, dual_next, parts, ld, r, curvature);
 }
 
 /* out: sum s F(u - t change), its slope and curvature in the step t */
-CLONES static void hinge_along(ptrdiff_t n, const double *restrict code, const double *restrict slack,
-                               const double *restrict change, double step, double width, double *restrict out) {
+CLONES static void hinge_line(ptrdiff_t n, const double *restrict signed_weight, const double *restrict slack,
+                              const double *restrict change, double step, double width, double *restrict out) {
     double value[LANES] = {0}, slope[LANES] = {0}, curvature[LANES] = {0};
     ptrdiff_t i = 0;
     for (; i < n; i += LANES) {
         int count = n - i < LANES ? (int)(n - i) : LANES;
         for (int l = 0; l < count; l++) {
-            double s = fabs(code[i + l]), v = change[i + l];
+            double s = fabs(signed_weight[i + l]), v = change[i + l];
             hinge_point at = hinge_at(slack[i + l] - step * v, width);
             value[l] += s * hinge_value(at);
             slope[l] -= s * hinge_slope(at) * v;

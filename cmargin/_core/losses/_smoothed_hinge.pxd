@@ -24,11 +24,11 @@ cdef extern from "_smoothed_hinge.h" nogil:
     double hinge_slope(hinge_point at) noexcept
     double dual_curvature(double a, hinge_point at) noexcept
     double primal_curvature(hinge_point at, double width) noexcept
-    void hinge_rows(const hinge_step *at, Py_ssize_t n, const double *code, const double *slack, const double *change,
-                    const double *dual, double *dual_next, double *parts, Py_ssize_t ld, double *r,
-                    double *curvature) noexcept
-    void hinge_along(Py_ssize_t n, const double *code, const double *slack, const double *change, double step,
-                     double width, double *out) noexcept
+    void hinge_rows(const hinge_step *at, Py_ssize_t n, const double *signed_weight, const double *slack,
+                    const double *change, const double *dual, double *dual_next, double *parts, Py_ssize_t ld,
+                    double *r, double *curvature) noexcept
+    void hinge_line(Py_ssize_t n, const double *signed_weight, const double *slack, const double *change, double step,
+                    double width, double *out) noexcept
 
 
 cdef inline point smoothed_hinge(double z, double width) noexcept nogil:

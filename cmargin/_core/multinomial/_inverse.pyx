@@ -214,7 +214,7 @@ def rows_above(const floating[:, ::1] probs, const double[::1] weight, double li
     return count / <double> k
 
 
-cdef void turn_weights(
+cdef void transpose_weights(
     const float *probs,         # IN    (n, k)
     const double *weight,       # IN    (n,)
     Py_ssize_t lo,
@@ -223,12 +223,12 @@ cdef void turn_weights(
     Py_ssize_t k,
     Py_ssize_t first,
     Py_ssize_t n_classes,
-    double *turned,             # OUT   (n_classes, n): weight_i p_ic (1 - p_ic) of classes first, first + 1, ...
+    double *transposed,         # OUT   (n_classes, n): weight_i p_ic (1 - p_ic) of classes first, first + 1, ...
 ) noexcept nogil:
     cdef Py_ssize_t i, c
     for i in range(lo, hi):
         for c in range(n_classes):
-            turned[c * n + i] = class_weight(weight[i], probs[i * k + first + c])
+            transposed[c * n + i] = class_weight(weight[i], probs[i * k + first + c])
 
 
 cdef bint class_block(
@@ -289,7 +289,7 @@ cdef void solve_class(const class_blocks *at, Py_ssize_t c, double flat, const d
         out[m * k + c] = b / max(at.curvature[c], flat) - moved / at.scale
 
 
-cdef void turn_chunk(const class_blocks *at, Py_ssize_t chunk, double *out) noexcept nogil:
+cdef void transpose_chunk(const class_blocks *at, Py_ssize_t chunk, double *out) noexcept nogil:
     cdef Py_ssize_t f, c, k = at.k
     for f in range(chunk_start(at.m, chunk, at.n_chunks), chunk_start(at.m, chunk + 1, at.n_chunks)):
         for c in range(k):
@@ -309,8 +309,8 @@ cdef void do_class(void *of, Py_ssize_t c, int thread) noexcept nogil:
     solve_class(by.at, c, by.flat, by.G, by.out)
 
 
-cdef void do_turn(void *of, Py_ssize_t chunk, int thread) noexcept nogil:
-    turn_chunk((<class_work *> of).at, chunk, (<class_work *> of).out)
+cdef void do_transpose(void *of, Py_ssize_t chunk, int thread) noexcept nogil:
+    transpose_chunk((<class_work *> of).at, chunk, (<class_work *> of).out)
 
 
 cdef void class_apply(class_blocks *at, int n_threads, const double *G, double *out) noexcept nogil:
@@ -318,7 +318,7 @@ cdef void class_apply(class_blocks *at, int n_threads, const double *G, double *
     work.at, work.flat, work.G, work.out = at, FLAT * largest(at.curvature, at.k), G, out
     at.scale = length_to_one(G, (at.m + at.intercept) * at.k)
     share_out(do_class, &work, at.k, n_threads)
-    share_out(do_turn, &work, at.n_chunks, n_threads)
+    share_out(do_transpose, &work, at.n_chunks, n_threads)
     if at.intercept:
         drop_mean(out + at.m * at.k, at.k)
 
@@ -328,24 +328,24 @@ cdef struct group_work:             # what threads share of taking out a group's
     const float *X
     const float *probs
     const double *weight
-    double *turned
+    double *transposed
     float *room
     unsigned char *made
     Py_ssize_t n, k, begin, there, first, room_size
     double l2
 
 
-cdef void do_turn_weights(void *of, Py_ssize_t chunk, int thread) noexcept nogil:
+cdef void do_transpose_weights(void *of, Py_ssize_t chunk, int thread) noexcept nogil:
     cdef const group_work *by = <group_work *> of
-    turn_weights(by.probs, by.weight, chunk * TILE, min(by.n, (chunk + 1) * TILE), by.n, by.k, by.begin, by.there,
-                 by.turned)
+    transpose_weights(by.probs, by.weight, chunk * TILE, min(by.n, (chunk + 1) * TILE), by.n, by.k, by.begin, by.there,
+                      by.transposed)
 
 
 cdef void do_class_block(void *of, Py_ssize_t item, int thread) noexcept nogil:
     cdef const group_work *by = <group_work *> of
     cdef Py_ssize_t c = by.first + item
     cdef float *rows = by.room + thread * by.room_size
-    by.made[c] = class_block(by.at, c, by.X, by.turned + (c - by.begin) * by.n, by.n, by.l2, rows,
+    by.made[c] = class_block(by.at, c, by.X, by.transposed + (c - by.begin) * by.n, by.n, by.l2, rows,
                              rows + TILE * by.at.m)
 
 
@@ -420,7 +420,7 @@ cdef class ClassBlocks(Inverse):
     cdef const double[::1] weight
     cdef double l2
     cdef float[:, ::1] room
-    cdef double[:, ::1] turned          # weights of the classes of a group, by class; there until all are made
+    cdef double[:, ::1] transposed      # weights of the classes of a group, by class; there until all are made
     cdef Py_ssize_t group, group_size   # which one; how many they are, a multiple of the threads
 
     def __init__(self, const float[:, ::1] X, const float[:, ::1] probs, const double[::1] weight, double l2,
@@ -437,7 +437,7 @@ cdef class ClassBlocks(Inverse):
         cdef float[:, :, ::1] factors = np.empty((k, m, m), np.float32)
         cdef float[:, ::1] solved = np.empty((k, m), np.float32)
         self.room = np.empty((n_threads, (TILE + 1) * m + 16), np.float32)
-        self.turned, self.group_size = None, min(k, (GROUP + n_threads - 1) // n_threads * n_threads)
+        self.transposed, self.group_size = None, min(k, (GROUP + n_threads - 1) // n_threads * n_threads)
         at.mean, at.curvature, at.factors, at.solved = &mean[0, 0], &curvature[0], &factors[0, 0, 0], &solved[0, 0]
         self._alive = [mean, curvature, factors, solved]
 
@@ -446,31 +446,31 @@ cdef class ClassBlocks(Inverse):
         cdef Py_ssize_t lo = first, group, size = self.group_size
         must_fit(0 <= first <= last <= self.n_classes, "ClassBlocks.make")
         cdef unsigned char[::1] made = np.zeros(self.n_classes, np.uint8)
-        if self.turned is None:
-            self.turned, self.group = np.empty((size, self.X.shape[0])), -1
+        if self.transposed is None:
+            self.transposed, self.group = np.empty((size, self.X.shape[0])), -1
         while lo < last:
             group = lo // size
             if group != self.group:
-                self._turn(group)
+                self._transpose(group)
             self._make_of_group(lo, min(last, (group + 1) * size), made)
             lo = min(last, (group + 1) * size)
         if last == self.n_classes:
-            self.turned = None
+            self.transposed = None
         return all(made[first:last])
 
-    cdef void _turn(self, Py_ssize_t group):
+    cdef void _transpose(self, Py_ssize_t group):
         # a class's weights are a cache line each apart in ``probs``: they are taken out for as many as share one
         cdef group_work work
-        work.probs, work.weight, work.turned = &self.probs[0, 0], &self.weight[0], &self.turned[0, 0]
+        work.probs, work.weight, work.transposed = &self.probs[0, 0], &self.weight[0], &self.transposed[0, 0]
         work.n, work.k, work.begin = self.X.shape[0], self.n_classes, group * self.group_size
         work.there = min(self.group_size, self.n_classes - work.begin)
         with nogil:
-            share_out(do_turn_weights, &work, (work.n + TILE - 1) // TILE, self.n_threads)
+            share_out(do_transpose_weights, &work, (work.n + TILE - 1) // TILE, self.n_threads)
         self.group = group
 
     cdef void _make_of_group(self, Py_ssize_t first, Py_ssize_t last, unsigned char[::1] made):
         cdef group_work work
-        work.at, work.X, work.turned, work.made = &self.at, &self.X[0, 0], &self.turned[0, 0], &made[0]
+        work.at, work.X, work.transposed, work.made = &self.at, &self.X[0, 0], &self.transposed[0, 0], &made[0]
         work.n, work.l2, work.first, work.begin = self.X.shape[0], self.l2, first, self.group * self.group_size
         work.room, work.room_size = &self.room[0, 0], self.room.shape[1]
         with nogil:

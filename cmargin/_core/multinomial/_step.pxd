@@ -4,7 +4,7 @@ from cmargin._core.multinomial._inverse cimport Inverse
 from cmargin._core.rows._softmax_rows cimport SoftmaxRows, softmax_plan
 
 cdef enum phase:
-    SYSTEM, ALONG, LINE, GRADIENT, DONE
+    SYSTEM, CHANGE, LINE, GRADIENT, DONE
 
 
 cdef struct newton_step:
@@ -52,4 +52,4 @@ cdef class MultinomialStep:
     cdef bint taken(self) noexcept nogil            # whether the step has ended
     cdef void begin_system(self) noexcept nogil     # from V, G and the probabilities there are
     cdef void next_blocks(self) noexcept nogil      # the next group of blocks of rows, and what follows from it
-    cdef void told_product(self) noexcept nogil
+    cdef void on_hessp(self) noexcept nogil

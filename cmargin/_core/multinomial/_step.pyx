@@ -158,7 +158,7 @@ cdef void begin_line(newton_step *at) noexcept nogil:
     next_pass(at, LINE, NULL)
 
 
-cdef void told_trial(newton_step *at) noexcept nogil:
+cdef void on_trial(newton_step *at) noexcept nogil:
     # the least value of a convex function by its slope, in brackets
     cdef double slope = softmax_mean(at.rows, 1) + at.l2 * (at.product + at.t * at.square)
     cdef double curvature = softmax_mean(at.rows, 2) + at.l2 * at.square
@@ -252,7 +252,7 @@ def penalised(const double[:, ::1] V, const double[:, ::1] gradient, double l2, 
 cdef class MultinomialStep:
     """Newton steps over one set of rows, l2 > 0, of ``most`` products with the Hessian each.
 
-    ``per_call``: blocks of rows between two looks at the clock. ``direction`` and ``gradient`` (n_columns, n_classes)
+    ``per_call``: blocks of rows between two checks of the clock. ``direction`` and ``gradient`` (n_columns, n_classes)
     are D and the risk's gradient ahead, of the last step.
     """
 
@@ -337,13 +337,13 @@ cdef class MultinomialStep:
         at.count = 0
         next_pass(at, SYSTEM, at.P)
 
-    cdef void told_product(self) noexcept nogil:
+    cdef void on_hessp(self) noexcept nogil:
         cdef newton_step *at = &self.at
         cdef Py_ssize_t size = at.p * at.k
         cdef double curvature = fold(at, True), before = at.norm, gap
         at.count += 1
         if not curvature > 0:                # rounding: what is known so far, or the preconditioned gradient
-            next_pass(at, ALONG, at.D if at.count > 1 else at.Z)
+            next_pass(at, CHANGE, at.D if at.count > 1 else at.Z)
             if at.count == 1:
                 memcpy(at.D, at.Z, size * sizeof(double))
             return
@@ -351,7 +351,7 @@ cdef class MultinomialStep:
         self.inverse.apply(at.R, at.Z)
         at.norm = dot(size, at.R, at.Z)
         if gap <= at.enough or (at.norm <= at.solved * at.first and gap > NEAR * at.enough) or at.count >= at.most:
-            next_pass(at, ALONG, at.D)
+            next_pass(at, CHANGE, at.D)
             return
         search(at, at.norm / before)
         next_pass(at, SYSTEM, at.P)
@@ -369,11 +369,11 @@ cdef class MultinomialStep:
         if hi < at.rows.n_blocks:
             return
         if at.at == SYSTEM:
-            self.told_product()
-        elif at.at == ALONG:
+            self.on_hessp()
+        elif at.at == CHANGE:
             begin_line(at)
         elif at.at == LINE:
-            told_trial(at)
+            on_trial(at)
         else:
             fold(at, False)
             at.risk, at.at = softmax_mean(at.rows, 0), DONE
@@ -383,7 +383,7 @@ cdef void group_pass(newton_step *at, const floating *searched, floating *scores
                      Py_ssize_t lo, Py_ssize_t hi) noexcept nogil:
     if at.at == SYSTEM:
         softmax_blocks(at.rows, CURVATURE, searched, scores, probs, lo, hi)
-    elif at.at == ALONG:
+    elif at.at == CHANGE:
         softmax_blocks(at.rows, PRODUCTS, searched, change, probs, lo, hi)
     elif at.at == LINE:
         softmax_line(at.rows, at.t, scores, change, lo, hi)

@@ -1,35 +1,35 @@
-"""What Newton drivers have in common: a question, who is told the answer, and rows in memory that answer.
+"""What Newton drivers have in common: a request, who receives its result, and rows in memory that answer.
 
     begin
-    while ask.kind is none of PAUSE, MEASURE, NEAREST, MARGINS, DONE:
-        answer the question, and tell: ask.told_look, ask.told_along, ask.told_product, ask.told_evaluation
+    while ask.kind is none of PAUSE, MEASURE, WORKING_SET, MARGINS, DONE:
+        answer the request, and hand over the result: ask.on_evaluation, ask.on_line, ask.on_hessp, ask.on_objective
 
-A driver never sees a row, so that the rows may be in memory, in files or on other machines; between asking and being
-told it may wait for as long as anybody likes. Nothing here needs the interpreter.
+A driver never sees a row, so that the rows may be in memory, in files or on other machines; between a request and
+its result it may wait for as long as anybody likes. Nothing here needs the interpreter.
 """
 
 from cmargin._core.newton.direction._l1_model cimport step_model
-from cmargin._core.rows._evaluate cimport look_request
+from cmargin._core.rows._evaluate cimport evaluation_request
 from cmargin._core.rows._pass_state cimport row_pass
 
 
 cdef enum ask_kind:
-    LOOK                         # ask.look, after ask.new_active
-    ALONG                        # value, slope, curvature at ask.step; no read
-    PRODUCT                      # sum s h x_i <x_i, ask.x>, ask.x NULL: the diagonal
+    EVALUATE                     # ask.evaluation, after ask.new_active
+    LINE                         # value, slope, curvature at ask.step; no read
+    HESSP                        # sum s h x_i <x_i, ask.x>, ask.x NULL: the diagonal
     MODEL                        # the step that minimises ask.model; by rows that have columns only
-    EVALUATE                     # sum s F(y <ask.x, x>), F not smoothed, and sum s x^2
-    MARGINS                      # `traced` numbers of the margins where the last look was, into ask.traced; no read
-    MEASURE                      # the mean of what the look measured of every row
-    NEAREST                      # the optimum of the rows near the hinge beside straight lines for all others
-    PAUSE                        # nothing: Python looks in
+    OBJECTIVE                    # sum s F(y <ask.x, x>), F not smoothed, and sum s x^2
+    MARGINS                      # `traced` numbers of the margins at the last evaluation, into ask.traced; no read
+    MEASURE                      # the mean of what the evaluation measured of every row
+    WORKING_SET                  # the optimum of the rows near the hinge beside straight lines for all others
+    PAUSE                        # nothing: Python has its turn
     DONE
 
 
 cdef struct request:
     ask_kind kind
     Py_ssize_t n_columns
-    look_request look
+    evaluation_request evaluation
     bint primal                  # after a RESTART: dual variables are never carried on
     bint new_active              # columns of the curvature block: n_active of active, NULL for all
     Py_ssize_t n_active
@@ -41,20 +41,21 @@ cdef struct request:
     Py_ssize_t n_levels
     const double *levels         # of their quantiles
     double *traced               # (N_TRACED + n_levels,) OUT
-    bint pauses                  # the driver is to ask for a PAUSE after every pass or look
+    bint pauses                  # the driver is to ask for a PAUSE after every pass or evaluation
     bint out_of_memory           # nothing can be done: no memory,
     bint not_finite              # or a curvature that is not finite
     double left                  # when `answer` left the driver,
     double away                  # and how long it was left alone in all
-    # ---- the driver, and how it is told
+    # ---- the driver, and what receives its results
     void *driver
-    # sums (N_SUMS,), gradient (3, p), block (order, order) or NULL: it is kept, and overwritten, until the next look
-    void (*told_look)(void *driver, const double *sums, const double *gradient, double *block) noexcept nogil
-    void (*told_along)(void *driver, double slope, double curvature) noexcept nogil
-    void (*told_product)(void *driver, const double *product, double share) noexcept nogil
-    void (*told_model)(void *driver) noexcept nogil
-    void (*told_evaluation)(void *driver, double loss, const double *squares) noexcept nogil
-    void (*told_margins)(void *driver) noexcept nogil
+    # sums (N_SUMS,), gradient (3, p), block (order, order) or NULL: it is kept, and overwritten,
+    # until the next evaluation
+    void (*on_evaluation)(void *driver, const double *sums, const double *gradient, double *block) noexcept nogil
+    void (*on_line)(void *driver, double slope, double curvature) noexcept nogil
+    void (*on_hessp)(void *driver, const double *product, double share) noexcept nogil
+    void (*on_model)(void *driver) noexcept nogil
+    void (*on_objective)(void *driver, double loss, const double *squares) noexcept nogil
+    void (*on_margins)(void *driver) noexcept nogil
 
 
 cdef struct task:                # what a thread takes on without the interpreter
@@ -70,12 +71,12 @@ cdef class Worker:
 cdef struct answering:           # a driver's questions, by rows in memory
     request *question
     row_pass *rows
-    bint under_way               # a look is, or a model, in parts
+    bint under_way               # an evaluation is, or a model, in parts
 
 
 cdef class Driver(Worker):
     cdef request *question
     cdef answering here
     cdef readonly object source
-    cdef object block_told
+    cdef object last_block
     cdef int asks_of(self, object source, request *question, void *driver) except -1

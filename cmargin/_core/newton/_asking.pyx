@@ -7,8 +7,8 @@ from libc.stdlib cimport free, malloc
 from cmargin._core.newton.direction._l1_model cimport model_begin, model_part
 from cmargin._core.rows._row_blocks cimport HINGE, N_SUMS
 from cmargin._core.rows._evaluate cimport (
-    RESTART, SAME_LINE, has_block, look_request, pass_along, pass_begin_look, pass_evaluate, pass_look_part,
-    pass_margins, pass_product, pass_set_active, pass_start, pass_weigh,
+    RESTART, SAME_LINE, has_block, evaluation_request, pass_line, pass_begin_evaluation, pass_objective,
+    pass_evaluate_part, pass_margins, pass_hessp, pass_set_active, pass_start, pass_weigh,
 )
 from cmargin._core.rows._pass_state cimport row_pass
 from cmargin._core.rows._row_pass cimport RowBlocks
@@ -18,8 +18,8 @@ from cmargin._core.util._margin_summary cimport N_TRACED, trace_margins
 from cmargin._core.util._shapes cimport must_fit
 from cmargin._core.util._team cimport share_out
 
-ASKS = {LOOK: "look", ALONG: "along", PRODUCT: "product", MODEL: "model", EVALUATE: "evaluate", MARGINS: "margins",
-        MEASURE: "measure", NEAREST: "nearest", PAUSE: "pause", DONE: None}
+ASKS = {EVALUATE: "evaluate", LINE: "line", HESSP: "hessp", MODEL: "model", OBJECTIVE: "objective", MARGINS: "margins",
+        MEASURE: "measure", WORKING_SET: "working_set", PAUSE: "pause", DONE: None}
 
 
 def now():
@@ -27,12 +27,12 @@ def now():
     return seconds()
 
 
-cdef bint begin_asked_look(const request *ask, row_pass *rows) noexcept nogil:
-    if ask.look.move == RESTART:
+cdef bint begin_asked_evaluation(const request *ask, row_pass *rows) noexcept nogil:
+    if ask.evaluation.move == RESTART:
         pass_start(rows, ask.primal)
     if ask.new_active:
         pass_set_active(rows, ask.n_active if ask.active != NULL else ask.n_columns, ask.active)
-    return pass_begin_look(rows, &ask.look)
+    return pass_begin_evaluation(rows, &ask.evaluation)
 
 
 cdef bint answer_margins(const request *ask, row_pass *rows) noexcept nogil:
@@ -49,49 +49,49 @@ cdef bint answer_margins(const request *ask, row_pass *rows) noexcept nogil:
 cdef bint answer_one(request *ask, row_pass *rows, bint *under_way, double until) noexcept nogil:
     # one question; False: it is left to Python, or to another time
     cdef double share
-    if ask.kind == LOOK:
-        if not under_way[0] and not begin_asked_look(ask, rows):
+    if ask.kind == EVALUATE:
+        if not under_way[0] and not begin_asked_evaluation(ask, rows):
             ask.out_of_memory = True
             return False
         under_way[0] = True
-        while pass_look_part(rows):
+        while pass_evaluate_part(rows):
             if seconds() > until:
                 return False
         under_way[0] = False
-        ask.told_look(ask.driver, rows.job.sums, rows.job.gradient, rows.job.hessian)
-    elif ask.kind == ALONG:
-        pass_along(rows, ask.step, ask.look.width)
-        ask.told_along(ask.driver, rows.job.sums[1], rows.job.sums[2])
-    elif ask.kind == PRODUCT:
-        share = pass_product(rows, ask.x, ask.look.width, ask.look.floor)
+        ask.on_evaluation(ask.driver, rows.job.sums, rows.job.gradient, rows.job.hessian)
+    elif ask.kind == LINE:
+        pass_line(rows, ask.step, ask.evaluation.width)
+        ask.on_line(ask.driver, rows.job.sums[1], rows.job.sums[2])
+    elif ask.kind == HESSP:
+        share = pass_hessp(rows, ask.x, ask.evaluation.width, ask.evaluation.floor)
         ask.out_of_memory = share < 0
         if not ask.out_of_memory:
-            ask.told_product(ask.driver, rows.job.gradient, share)
+            ask.on_hessp(ask.driver, rows.job.gradient, share)
     elif ask.kind == MODEL:
         if not under_way[0]:
-            pass_weigh(rows, ask.model.n, ask.look.width, ask.look.floor)
+            pass_weigh(rows, ask.model.n, ask.evaluation.width, ask.evaluation.floor)
             model_begin(ask.model, &rows.columns)
         under_way[0] = True
         while model_part(ask.model, &rows.columns):
             if seconds() > until:
                 return False
         under_way[0] = False
-        ask.told_model(ask.driver)
-    elif ask.kind == EVALUATE:
-        ask.out_of_memory = not pass_evaluate(rows, ask.x, True)
+        ask.on_model(ask.driver)
+    elif ask.kind == OBJECTIVE:
+        ask.out_of_memory = not pass_objective(rows, ask.x, True)
         if not ask.out_of_memory:
-            ask.told_evaluation(ask.driver, rows.job.sums[HINGE], rows.job.gradient)
+            ask.on_objective(ask.driver, rows.job.sums[HINGE], rows.job.gradient)
     elif ask.kind == MARGINS and rows.job.n_rows <= CHUNK:       # more: Python hears Ctrl-C meanwhile
         ask.out_of_memory = not answer_margins(ask, rows)
         if not ask.out_of_memory:
-            ask.told_margins(ask.driver)
+            ask.on_margins(ask.driver)
     else:
         return False
     return not ask.out_of_memory
 
 
 cdef void answer(void *of, double until) noexcept nogil:
-    # the driver's questions until one is for Python, or the time is over; a look may stay under way
+    # the driver's questions until one is for Python, or the time is over; an evaluation may stay under way
     cdef answering *by = <answering *> of
     by.question.away += seconds() - by.question.left
     while until > seconds() and answer_one(by.question, by.rows, &by.under_way, until):
@@ -130,7 +130,8 @@ cdef class Driver(Worker):
     """
 
     cdef int asks_of(self, object source, request *question, void *driver) except -1:
-        # question: of the driver, whose lifetime is this object's; who is to be told is for the caller to fill in
+        # question: of the driver, whose lifetime is this object's;
+        # who receives its results is for the caller to fill in
         self.source = source
         if isinstance(source, RowBlocks):
             self.here.question, self.here.rows = question, &(<RowBlocks> source).rows
@@ -150,7 +151,7 @@ cdef class Driver(Worker):
 
     @property
     def pauses(self):
-        """Whether it pauses after every pass, or look."""
+        """Whether it pauses after every pass, or evaluation."""
         return self.question.pauses
 
     @pauses.setter
@@ -169,63 +170,63 @@ cdef class Driver(Worker):
     def ask(self):
         """The question, as a dictionary; its arrays are views that the next answer overwrites."""
         cdef request *ask = self.question
-        cdef look_request *look = &ask.look
+        cdef evaluation_request *evaluation = &ask.evaluation
         cdef Py_ssize_t p = ask.n_columns
-        if ask.kind == LOOK:
+        if ask.kind == EVALUATE:
             direction = active = None
-            if look.move != SAME_LINE:
-                direction = np.asarray(<double[:p]> <double *> look.direction)
+            if evaluation.move != SAME_LINE:
+                direction = np.asarray(<double[:p]> <double *> evaluation.direction)
             if ask.n_active == 0:
                 active = np.empty(0, np.intp)
             elif ask.n_active > 0:
                 active = np.asarray(<Py_ssize_t[:ask.n_active]> <Py_ssize_t *> ask.active)
-            return dict(move=<int> look.move, primal=look.move == RESTART and ask.primal, active=active,
-                        direction=direction, step=look.step, line_width=look.line_width, width=look.width,
-                        curvature_floor=look.floor, with_hessian=look.with_hessian)
-        if ask.kind == ALONG:
-            return dict(step=ask.step, width=look.width)
-        if ask.kind in (PRODUCT, EVALUATE):
+            return dict(move=<int> evaluation.move, primal=evaluation.move == RESTART and ask.primal, active=active,
+                        direction=direction, step=evaluation.step, line_width=evaluation.line_width,
+                        width=evaluation.width, curvature_floor=evaluation.floor, with_hessian=evaluation.with_hessian)
+        if ask.kind == LINE:
+            return dict(step=ask.step, width=evaluation.width)
+        if ask.kind in (HESSP, OBJECTIVE):
             x = None if ask.x == NULL else np.asarray(<double[:p]> <double *> ask.x)
-            return dict(x=x, width=look.width, curvature_floor=look.floor)
+            return dict(x=x, width=evaluation.width, curvature_floor=evaluation.floor)
         if ask.kind == MARGINS:
             return dict(levels=np.asarray(<double[:ask.n_levels]> <double *> ask.levels), scale=ask.scale)
         return {}
 
     def tell(self, *answer):
-        """The answer: of a look (sums, gradient, hessian or None), along the line (slope, curvature), of a product
-        (product, share of the rows read), of an evaluation (sum of losses, sums of squares), of margins (numbers)."""
+        """The answer: of an evaluation (sums, gradient, hessian or None), along the line (slope, curvature), of hessp
+        (product, share of the rows read), of an objective (sum of losses, sums of squares), of margins (numbers)."""
         cdef request *ask = self.question
         cdef double[::1] numbers
         cdef Py_ssize_t i
-        if ask.kind == LOOK:
-            self.tell_look(*answer)
-        elif ask.kind == ALONG:
-            ask.told_along(ask.driver, answer[0], answer[1])
+        if ask.kind == EVALUATE:
+            self.tell_evaluation(*answer)
+        elif ask.kind == LINE:
+            ask.on_line(ask.driver, answer[0], answer[1])
         elif ask.kind == MARGINS:
             numbers = np.ascontiguousarray(answer[0], float)
             must_fit(numbers.shape[0] == N_TRACED + ask.n_levels, "tell")
             for i in range(numbers.shape[0]):
                 ask.traced[i] = numbers[i]
-            ask.told_margins(ask.driver)
-        elif ask.kind in (PRODUCT, EVALUATE):
-            numbers = np.ascontiguousarray(answer[0 if ask.kind == PRODUCT else 1], float)
+            ask.on_margins(ask.driver)
+        elif ask.kind in (HESSP, OBJECTIVE):
+            numbers = np.ascontiguousarray(answer[0 if ask.kind == HESSP else 1], float)
             must_fit(numbers.shape[0] == ask.n_columns, "tell")
-            if ask.kind == PRODUCT:
-                ask.told_product(ask.driver, &numbers[0], answer[1])
+            if ask.kind == HESSP:
+                ask.on_hessp(ask.driver, &numbers[0], answer[1])
             else:
-                ask.told_evaluation(ask.driver, answer[0], &numbers[0])
+                ask.on_objective(ask.driver, answer[0], &numbers[0])
         self.look_for_trouble()
 
-    def tell_look(self, sums, gradient, hessian):
+    def tell_evaluation(self, sums, gradient, hessian):
         cdef request *ask = self.question
         cdef Py_ssize_t p = ask.n_columns, order = p if ask.n_active < 0 else ask.n_active
         cdef double[::1] own = np.array(sums, float)
         cdef double[:, ::1] slopes = np.ascontiguousarray(gradient, float), block
         must_fit(own.shape[0] == N_SUMS and slopes.shape[0] == 3 and slopes.shape[1] == p, "tell")
-        block = self.block_told = None if hessian is None else np.array(hessian, float)
+        block = self.last_block = None if hessian is None else np.array(hessian, float)
         must_fit(block is None or block.shape[0] == block.shape[1] == order, "tell")
-        must_fit((block is None) != bool(has_block(ask.look.with_hessian) and order > 0), "tell")
-        ask.told_look(ask.driver, &own[0], &slopes[0, 0], NULL if block is None else &block[0, 0])
+        must_fit((block is None) != bool(has_block(ask.evaluation.with_hessian) and order > 0), "tell")
+        ask.on_evaluation(ask.driver, &own[0], &slopes[0, 0], NULL if block is None else &block[0, 0])
 
 
 cdef struct tasks_work:

@@ -15,7 +15,7 @@ cdef double relative_gap(double objective, double dual) noexcept nogil
 
 # of sums over positive and negative rows: gradient (2, ld), sums of s a, sums of s G(a); v is written
 cdef void make_feasible(dual_point *at, const double *gradient, Py_ssize_t ld, double dual_pos, double dual_neg,
-                        double worth_pos, double worth_neg, bint free) noexcept nogil
+                        double gain_pos, double gain_neg, bint free) noexcept nogil
 
 
 cdef inline double dual_bound(const dual_point *at, const penalty_t *penalty, const double *noise,

@@ -1,4 +1,4 @@
-"""Dual values: how far from the optimum a point can be at most, from sums one look at the rows has made anyway.
+"""Dual values: how far from the optimum a point can be at most, from sums one evaluation has made anyway.
 
 For any dual variables a, 0 <= a <= 1 (squared hinge: a >= 0), v = (1/N) sum s a y x and S = (1/N) sum s G(a) bound the
 objective by D(a) = S - sum phi_j*(v_j), phi_j* the conjugate of the penalty (``penalties/_penalties``) and
@@ -27,7 +27,7 @@ cdef double relative_gap(double objective, double dual) noexcept nogil:
 
 
 cdef void make_feasible(dual_point *at, const double *gradient, Py_ssize_t ld, double dual_pos, double dual_neg,
-                        double worth_pos, double worth_neg, bint free) noexcept nogil:
+                        double gain_pos, double gain_neg, bint free) noexcept nogil:
     cdef double pos = 1, neg = 1
     cdef Py_ssize_t j
     if free:                     # the heavier side is shrunk: sum s a y = 0
@@ -35,7 +35,7 @@ cdef void make_feasible(dual_point *at, const double *gradient, Py_ssize_t ld, d
             pos = dual_neg / dual_pos
         elif dual_neg > 0:
             neg = dual_pos / dual_neg
-    at.total = pos * worth_pos + neg * worth_neg
+    at.total = pos * gain_pos + neg * gain_neg
     for j in range(at.n):
         at.v[j] = pos * gradient[j] + neg * gradient[ld + j]
 
@@ -47,7 +47,7 @@ def gap(double objective, double dual):
     return relative_gap(objective, dual)
 
 
-def feasible(const double[:, ::1] gradient, double dual_pos, double dual_neg, free, worth=None):
+def feasible(const double[:, ::1] gradient, double dual_pos, double dual_neg, free, gain=None):
     """S and v of dual variables that are feasible.
 
     Parameters
@@ -56,7 +56,7 @@ def feasible(const double[:, ::1] gradient, double dual_pos, double dual_neg, fr
         The parts of v over positive and negative rows.
     dual_pos, dual_neg : float
         Sums of s a over them.
-    worth : pair of float or None
+    gain : pair of float or None
         Sums of s G(a) over them; None: those of s a, as the hinge has it.
     free : int or None
         Column of ones that is not penalised: a must balance the classes, so the heavier side is shrunk. The value
@@ -72,6 +72,6 @@ def feasible(const double[:, ::1] gradient, double dual_pos, double dual_neg, fr
     at.n, at.v = v.shape[0], NULL
     if at.n > 0:
         at.v = &v[0]
-    worth_pos, worth_neg = (dual_pos, dual_neg) if worth is None else worth
-    make_feasible(&at, &gradient[0, 0], gradient.shape[1], dual_pos, dual_neg, worth_pos, worth_neg, free is not None)
+    gain_pos, gain_neg = (dual_pos, dual_neg) if gain is None else gain
+    make_feasible(&at, &gradient[0, 0], gradient.shape[1], dual_pos, dual_neg, gain_pos, gain_neg, free is not None)
     return at.total, np.asarray(v)

@@ -43,7 +43,7 @@ cdef struct plain_newton:
     Py_ssize_t n_rows
     double *vectors
     Py_ssize_t *places
-    double *block                # of the last look told
+    double *block                # of the last evaluation
     Py_ssize_t block_order       # for which there is memory
 
 
@@ -58,7 +58,7 @@ cdef struct plain_rows:
 # A driver that has asked its first question. NULL: no memory.
 cdef plain_newton *plain_newton_new(const plain_settings *settings) noexcept nogil
 
-# The question that waits for an answer, and whom to tell it.
+# The request that waits for a result, and who receives it.
 cdef request *plain_newton_question(plain_newton *newton) noexcept nogil
 
 # (order, order) for the curvature block of an answer, which stays until the next. NULL: no memory.
@@ -70,8 +70,8 @@ cdef plain_result plain_newton_result(const plain_newton *newton) noexcept nogil
 cdef void plain_newton_stop(plain_newton *newton) noexcept nogil
 cdef void plain_newton_free(plain_newton *newton) noexcept nogil
 
-cdef plain_rows *plain_rows_new(const row_source *source, Py_ssize_t n_rows, Py_ssize_t n_columns, const double *code,
-                                loss_t loss, int n_threads) noexcept nogil
+cdef plain_rows *plain_rows_new(const row_source *source, Py_ssize_t n_rows, Py_ssize_t n_columns,
+                                const double *signed_weight, loss_t loss, int n_threads) noexcept nogil
 cdef void plain_rows_free(plain_rows *plain) noexcept nogil
 
 # n and scratch are set; to be freed with `free`

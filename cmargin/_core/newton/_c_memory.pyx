@@ -30,7 +30,7 @@ cdef newton_limits limits_of_cost() noexcept nogil:
     limits.l1_block_columns = 256
     limits.most_products, limits.trial_steps, limits.trial_share = 100, 10, 0.3
     limits.l2_path_step, limits.l2_path_gap = 0.3, 0.1
-    limits.l1_path_rows, limits.l1_path_rows_jumping = 1, 2
+    limits.l1_path_rows, limits.l1_path_rows_discontinuous = 1, 2
     return limits
 
 
@@ -50,7 +50,7 @@ cdef void settle_problem(newton_state *at, const plain_settings *settings) noexc
     at.problem.facts = facts_of(&at.problem.loss)
     at.stop.tol, at.stop.max_passes, at.stop.deadline = settings.tol, settings.max_passes, seconds() + settings.max_time
     at.limits = limits_of_cost()
-    at.pcg.by_products = settings.by_products
+    at.pcg.in_use = settings.by_products
     at.l1_block.wide = has_kinks(&at.penalty.user) and at.p > at.limits.l1_block_columns
     begin_rule(&at.smoothing, settings.smoothing, settings.smoothing, settings.smoothing_decay, settings.tol)
 
@@ -127,15 +127,15 @@ cdef void plain_newton_free(plain_newton *newton) noexcept nogil:
 
 # ---------------------------------------------------------------- rows
 
-cdef plain_rows *plain_rows_new(const row_source *source, Py_ssize_t n_rows, Py_ssize_t n_columns, const double *code,
-                                loss_t loss, int n_threads) noexcept nogil:
+cdef plain_rows *plain_rows_new(const row_source *source, Py_ssize_t n_rows, Py_ssize_t n_columns,
+                                const double *signed_weight, loss_t loss, int n_threads) noexcept nogil:
     cdef plain_rows *plain = <plain_rows *> calloc(1, sizeof(plain_rows))
     cdef row_pass *rows
     cdef Py_ssize_t room = max(1, n_columns)
     if plain == NULL:
         return NULL
     rows = &plain.rows
-    rows.job.source, rows.job.signed_weight, rows.job.loss = source[0], code, loss
+    rows.job.source, rows.job.signed_weight, rows.job.loss = source[0], signed_weight, loss
     rows.job.n_rows, rows.job.n_columns, rows.n_threads = n_rows, n_columns, n_threads
     rows.owner, rows.make_room = plain, room_for_pass
     pass_plan(rows)

@@ -6,95 +6,96 @@ margin pursuit has no dual: there is no certificate then, the gradient's norm en
 The rows are read once per Newton step. The step is taken at full length, the rows are summed at its end, and only if
 the function along the line says that the end is a poor place (it is known exactly there: value and slope are among the
 sums) is the line searched, on numbers kept per row, and the rows are read once more. A first step of a smooth loss may
-be searched always (`leaves_zero`), between a look without curvature and one with it.
+be searched always (`leaves_zero`), between an evaluation without curvature and one with it.
 
 The certificate comes from the same read: dual variables a + h du predicted *before* the step for *after* it.
 
-Each function ends with a question, in `ask`, and the one that is told the answer goes on:
+Each function ends with a request, in `ask`, and the one that receives the result goes on:
 
-    newton_begin > LOOK > [MEASURE] > next_step > direction > LOOK > [[ALONG ...] > LOOK] > accept > next_step ...
-                                                                       accept > [MARGINS] > next_step ...
-                                     next_step > NEAREST > [step_proposed > LOOK > accept] > next_step ...
-                                                                     ... > newton_settle > [EVALUATE] > DONE
+    newton_begin > EVALUATE > [MEASURE] > next_step > direction > EVALUATE > [[LINE ...] > EVALUATE] > accept
+                 > [MARGINS] > next_step > WORKING_SET > [step_proposed > EVALUATE > accept]
+                 > next_step > ... > newton_settle > [OBJECTIVE] > DONE
 """
 
 from libc.math cimport fabs, isfinite
 from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport dot
-from cmargin._core.newton._asking cimport ALONG, DONE, EVALUATE, LOOK, MARGINS, MEASURE, MODEL, NEAREST, PAUSE, PRODUCT
+from cmargin._core.newton._asking cimport (
+    LINE, DONE, OBJECTIVE, EVALUATE, MARGINS, MEASURE, MODEL, WORKING_SET, PAUSE, HESSP,
+)
 from cmargin._core.newton._bound cimport dual_bound, dual_point
 from cmargin._core.newton._column_units cimport in_rows
-from cmargin._core.newton._line cimport search_told
+from cmargin._core.newton._line cimport search_tell
 from cmargin._core.newton._penalty_path cimport begin_l1_path, follow_path, leave_path
 from cmargin._core.newton._point cimport (
-    after_look, at_work, floor_of, gap_of, is_counted, judge, measure_columns, measure_gradient_at_zero,
-    no_read_left, record_margins, rounding_of, smoothing_error, take_evaluation, take_sums,
+    after_evaluation, at_work, floor_of, gap_of, is_counted, judge, measure_columns, measure_gradient_at_zero,
+    no_read_left, record_margins, rounding_of, smoothing_error, take_objective, take_sums,
 )
 from cmargin._core.newton._smoothing cimport back_up, next_width, width_after
 from cmargin._core.newton._state cimport (
-    ASK_AFRESH, ASK_EVALUATE, ASK_HESSP, ASK_MODEL, CONVERGED, DIVERGED, FIRST_LOOK, FOUND, FRESH_LOOK, FULL_STEP,
-    GIVE_UP, FAILED, HISTORY_COLUMNS, LEFT, MEASURING, ROUNDED, RUNNING, SEARCH, SETTLING, SHORTER_STEP, WIDTH,
-    action_id,
+    ASK_AFRESH, ASK_EVALUATE, ASK_HESSP, ASK_MODEL, CONVERGED, DIVERGED, FIRST_EVALUATION, FOUND, FRESH_EVALUATION,
+    FULL_STEP, GIVE_UP, FAILED, HISTORY_COLUMNS, LEFT, MEASURING, ROUNDED, RUNNING, SEARCH, SETTLING, SHORTER_STEP,
+    WIDTH, action_id,
 )
 from cmargin._core.newton._step_end cimport begin_line, is_certified, is_good_enough, is_poor, rule_of
-from cmargin._core.newton._working_set cimport is_too_short, wants_near, width_after_near
+from cmargin._core.newton._working_set cimport is_too_short, wants_working_set, width_after_working_set
 from cmargin._core.newton.direction._block cimport choose_columns, columns_wait, solve_block
 from cmargin._core.newton.direction._chord cimport chord_direction, leaves_zero, may_be_the_last
-from cmargin._core.newton.direction._l1_columns cimport begin_columns, columns_told
+from cmargin._core.newton.direction._l1_columns cimport begin_columns, columns_tell
 from cmargin._core.newton.direction._lagged cimport (
-    begin_lagged, is_straight, keeps_curvature, lagged_step_told, lagged_take, steepest_descent,
+    begin_lagged, is_straight, keeps_curvature, lagged_step_done, lagged_take, steepest_descent,
 )
 from cmargin._core.newton.direction._pcg cimport (
-    ask_for_sample, begin_hessp, begin_preconditioned, count_sample, foresee_curvature, hessp_told,
+    ask_for_sample, begin_hessp, begin_preconditioned, count_sample, foresee_curvature, hessp_tell,
 )
 from cmargin._core.penalties._penalties cimport has_kinks, penalty_slope
 from cmargin._core.rows._evaluate cimport (
-    BLOCK, COMMIT_AND_MOVE, NO_BLOCK, RESTART, SINGLE_BLOCK, SAME_LINE, SAMPLED_BLOCK, TANGENTS, look_request,
+    BLOCK, COMMIT_AND_MOVE, NO_BLOCK, RESTART, SINGLE_BLOCK, SAME_LINE, SAMPLED_BLOCK, TANGENTS, evaluation_request,
 )
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._rounding cimport ROUNDING_OF_SUMS
 from cmargin._core.util._stop cimport is_done
 
-cdef double DRIFT = 1e-10                # of the objective: rounding of steps added up that calls for an evaluation
+cdef double DRIFT = 1e-10               # of the objective: rounding of steps added up that calls for the objective anew
 cdef int RESUMED = 3                     # times that a fit goes on whose certificate, evaluated anew, falls short
 
 
 cdef inline bint tells_block(const newton_state *at) noexcept nogil:
-    # whether looks are asked for one
-    return not at.pcg.by_products or at.sampled.in_use
+    # whether evaluations are asked for one
+    return not at.pcg.in_use or at.sampled.in_use
 
 
-# ---------------------------------------------------------------- a look
+# ---------------------------------------------------------------- an evaluation
 
 cdef void compose_request(newton_state *at, move_kind move, const double *direction, double step, double width,
                           bint with_hessian) noexcept nogil:
-    # everything that a look is asked for, in this order: where rows move, smoothing, curvature, sample, columns
-    cdef look_request *look = &at.ask.look
-    at.ask.kind = LOOK
-    look.move, look.direction, look.step = move, in_rows(&at.units, direction), step
-    look.line_width, look.width = at.smoothing.width, width
-    look.with_hessian = BLOCK
+    # everything that an evaluation is asked for, in this order: where rows move, smoothing, curvature, sample, columns
+    cdef evaluation_request *evaluation = &at.ask.evaluation
+    at.ask.kind = EVALUATE
+    evaluation.move, evaluation.direction, evaluation.step = move, in_rows(&at.units, direction), step
+    evaluation.line_width, evaluation.width = at.smoothing.width, width
+    evaluation.with_hessian = BLOCK
     if at.working_set.in_use:
-        look.with_hessian = TANGENTS
+        evaluation.with_hessian = TANGENTS
     elif not with_hessian or seconds() > at.stop.deadline:     # no step follows, and a block may take seconds
-        look.with_hessian = NO_BLOCK
+        evaluation.with_hessian = NO_BLOCK
     elif at.sampled.in_use:
-        look.with_hessian = SAMPLED_BLOCK
+        evaluation.with_hessian = SAMPLED_BLOCK
     elif at.cholesky.single_ok:
-        look.with_hessian = SINGLE_BLOCK
-    look.floor = floor_of(at)
-    look.measure.norm = measure_at_first(at) if at.phase == FIRST_LOOK else NULL
+        evaluation.with_hessian = SINGLE_BLOCK
+    evaluation.floor = floor_of(at)
+    evaluation.measure.norm = measure_at_first(at) if at.phase == FIRST_EVALUATION else NULL
     if at.sampled.in_use:
         ask_for_sample(at)
-    at.ask.new_active = at.curvature.n_active >= 0 or at.phase == FIRST_LOOK
+    at.ask.new_active = at.curvature.n_active >= 0 or at.phase == FIRST_EVALUATION
     at.ask.n_active = at.curvature.n_active
     at.ask.active = at.curvature.active if at.curvature.n_active >= 0 else NULL
 
 
 cdef const double *measure_at_first(newton_state *at) noexcept nogil:
-    # where a subset has told the curvature of columns, rows are measured beside it: for the columns' sizes, and for
-    # which rows are near
+    # where the curvature of columns is known from a subset, rows are measured beside it: for the columns' sizes, and
+    # for which rows are near
     cdef Py_ssize_t j
     if not at.curvature.has_scale or at.l1_block.wide or at.sampled.in_use:
         return NULL
@@ -103,29 +104,29 @@ cdef const double *measure_at_first(newton_state *at) noexcept nogil:
     return at.point.taken
 
 
-cdef void ask_look(newton_state *at, phase_id phase, move_kind move, const double *direction, double step, double width,
-                   bint with_hessian) noexcept nogil:
+cdef void ask_evaluation(newton_state *at, phase_id phase, move_kind move, const double *direction, double step,
+                         double width, bint with_hessian) noexcept nogil:
     at.phase, at.counts.clock = phase, at_work(at)
     compose_request(at, move, direction, step, width, with_hessian)
 
 
-cdef void ask_first_look(newton_state *at, phase_id phase, bint with_hessian) noexcept nogil:
+cdef void ask_first_evaluation(newton_state *at, phase_id phase, bint with_hessian) noexcept nogil:
     # the rows' numbers afresh
     at.bound.drift, at.cholesky.single_ok = 0, False
-    ask_look(at, phase, RESTART, at.point.w, 1.0, at.smoothing.width, with_hessian)
+    ask_evaluation(at, phase, RESTART, at.point.w, 1.0, at.smoothing.width, with_hessian)
 
 
-cdef void told_look(void *driver, const double *sums, const double *gradient, double *block) noexcept nogil:
+cdef void on_evaluation(void *driver, const double *sums, const double *gradient, double *block) noexcept nogil:
     cdef newton_state *at = <newton_state *> driver
     take_sums(at, sums, gradient, block)
-    if at.ask.look.with_hessian == SAMPLED_BLOCK:
+    if at.ask.evaluation.with_hessian == SAMPLED_BLOCK:
         count_sample(at)
     if at.lagged.in_use and at.curvature.has_block:
         lagged_take(at)
-    if at.phase == FIRST_LOOK:
-        first_look_done(at)
-    elif at.phase == FRESH_LOOK:
-        after_look(at, 1.0)
+    if at.phase == FIRST_EVALUATION:
+        first_evaluation_done(at)
+    elif at.phase == FRESH_EVALUATION:
+        after_evaluation(at, 1.0)
         next_step(at)
     elif at.phase == FULL_STEP:
         full_step_taken(at)
@@ -136,32 +137,32 @@ cdef void told_look(void *driver, const double *sums, const double *gradient, do
 # ---------------------------------------------------------------- the beginning
 
 cdef void newton_answers_to(newton_state *at) noexcept nogil:
-    at.ask.told_look, at.ask.told_along = told_look, told_along
-    at.ask.told_product, at.ask.told_model, at.ask.told_evaluation = told_product, told_model, told_evaluation
-    at.ask.told_margins = told_margins
+    at.ask.on_evaluation, at.ask.on_line = on_evaluation, on_line
+    at.ask.on_hessp, at.ask.on_model, at.ask.on_objective = on_hessp, on_model, on_objective
+    at.ask.on_margins = on_margins
     at.problem.rounding = ROUNDING_OF_SUMS       # unless the rows' data source says otherwise
 
 
 cdef void newton_begin(newton_state *at) noexcept nogil:
     at.status, at.curvature.n_active, at.penalty.path_begun = RUNNING, -1, False
     if at.sampled.in_use and not at.bound.knows_rms:
-        at.phase, at.ask.kind, at.ask.x = MEASURING, EVALUATE, at.point.w
+        at.phase, at.ask.kind, at.ask.x = MEASURING, OBJECTIVE, at.point.w
     else:
-        look_first(at)
+        evaluate_first(at)
 
 
-cdef void look_first(newton_state *at) noexcept nogil:
+cdef void evaluate_first(newton_state *at) noexcept nogil:
     if at.sampled.in_use:
         foresee_curvature(at)
-    ask_first_look(at, FIRST_LOOK, tells_block(at) and not (at.l1_block.wide or at.curvature.has_factor)
-                   and (at.curvature.mean > 0 or not at.sampled.in_use))
+    ask_first_evaluation(at, FIRST_EVALUATION, tells_block(at) and not (at.l1_block.wide or at.curvature.has_factor)
+                         and (at.curvature.mean > 0 or not at.sampled.in_use))
 
 
-cdef void first_look_done(newton_state *at) noexcept nogil:
+cdef void first_evaluation_done(newton_state *at) noexcept nogil:
     if at.stop.by_gradient:
         measure_gradient_at_zero(at)
-    after_look(at, 1.0)
-    if at.ask.look.measure.norm != NULL:
+    after_evaluation(at, 1.0)
+    if at.ask.evaluation.measure.norm != NULL:
         at.ask.kind = MEASURE
         return
     at.bound.drift = rounding_of(at, at.point.w)
@@ -172,23 +173,23 @@ cdef void first_look_done(newton_state *at) noexcept nogil:
 
 cdef void columns_measured(newton_state *at) noexcept nogil:
     begin_l1_path(at)
-    if at.l1_block.wide and at.status == RUNNING and not at.pcg.by_products:
+    if at.l1_block.wide and at.status == RUNNING and not at.pcg.in_use:
         choose_columns(at)
-        ask_look(at, FRESH_LOOK, COMMIT_AND_MOVE, at.point.zero, 1.0, at.smoothing.width, True)
+        ask_evaluation(at, FRESH_EVALUATION, COMMIT_AND_MOVE, at.point.zero, 1.0, at.smoothing.width, True)
     elif at.working_set.in_use:
-        told_near(at)
+        after_working_set(at)
     else:
         next_step(at)
 
 
 cdef void go_on(newton_state *at) noexcept nogil:
-    # after MEASURE, NEAREST or PAUSE
+    # after MEASURE, WORKING_SET or PAUSE
     if at.ask.kind == MEASURE:
         columns_measured(at)
-    elif at.ask.kind == NEAREST:
+    elif at.ask.kind == WORKING_SET:
         judge(at)
-        if at.status == RUNNING and not at.working_set.in_use and at.ask.look.with_hessian == TANGENTS:
-            leave_near(at)
+        if at.status == RUNNING and not at.working_set.in_use and at.ask.evaluation.with_hessian == TANGENTS:
+            leave_working_set(at)
         else:
             next_step(at)
     elif at.status != RUNNING:
@@ -206,7 +207,7 @@ cdef void next_step(newton_state *at) noexcept nogil:
 
 
 cdef void newton_leave(newton_state *at, status_id status) noexcept nogil:
-    # in the middle of a look, say: what is known of the best point stands, unless nothing is
+    # in the middle of an evaluation, say: what is known of the best point stands, unless nothing is
     at.status = status
     leave_path(at)
     if isfinite(at.bound.objective):
@@ -250,15 +251,15 @@ cdef void act(newton_state *at, action_id action) noexcept nogil:
     if action == FOUND:
         direction_found(at)
     elif action == ASK_HESSP:
-        at.ask.kind, at.ask.x = PRODUCT, in_rows(&at.units, at.pcg.asked)
-        at.ask.look.width, at.ask.look.floor = at.smoothing.width, floor_of(at)
+        at.ask.kind, at.ask.x = HESSP, in_rows(&at.units, at.pcg.asked)
+        at.ask.evaluation.width, at.ask.evaluation.floor = at.smoothing.width, floor_of(at)
     elif action == ASK_MODEL:
         at.ask.kind, at.ask.model = MODEL, &at.l1_columns.model
-        at.ask.look.width, at.ask.look.floor = at.smoothing.width, floor_of(at)
+        at.ask.evaluation.width, at.ask.evaluation.floor = at.smoothing.width, floor_of(at)
     elif action == ASK_EVALUATE:
-        ask_look(at, FRESH_LOOK, COMMIT_AND_MOVE, at.point.zero, 1.0, at.smoothing.width, True)
+        ask_evaluation(at, FRESH_EVALUATION, COMMIT_AND_MOVE, at.point.zero, 1.0, at.smoothing.width, True)
     elif action == ASK_AFRESH:
-        ask_first_look(at, FRESH_LOOK, True)
+        ask_first_evaluation(at, FRESH_EVALUATION, True)
     elif action == GIVE_UP:
         newton_settle(at)
     elif at.ask.not_finite and at.linearised.linear != NULL:
@@ -272,14 +273,14 @@ cdef void act(newton_state *at, action_id action) noexcept nogil:
         at.ask.kind = DONE
 
 
-cdef void told_product(void *driver, const double *product, double share) noexcept nogil:
+cdef void on_hessp(void *driver, const double *product, double share) noexcept nogil:
     cdef newton_state *at = <newton_state *> driver
-    act(at, hessp_told(at, product, share))
+    act(at, hessp_tell(at, product, share))
 
 
-cdef void told_model(void *driver) noexcept nogil:
+cdef void on_model(void *driver) noexcept nogil:
     cdef newton_state *at = <newton_state *> driver
-    act(at, columns_told(at))
+    act(at, columns_tell(at))
 
 
 # ---------------------------------------------------------------- a step along it
@@ -315,8 +316,8 @@ cdef void direction_found(newton_state *at) noexcept nogil:
     at.line.leaves_zero = not at.stop.by_gradient and leaves_zero(at)
     if at.lagged.in_use:
         memcpy(at.lagged.change, at.point.g, at.p * sizeof(double))
-    ask_look(at, FULL_STEP, COMMIT_AND_MOVE, at.point.d, 1.0, at.smoothing.next.width,
-             tells_block(at) and not (may_be_the_last(at) or at.line.leaves_zero or keeps_curvature(at)))
+    ask_evaluation(at, FULL_STEP, COMMIT_AND_MOVE, at.point.d, 1.0, at.smoothing.next.width,
+                   tells_block(at) and not (may_be_the_last(at) or at.line.leaves_zero or keeps_curvature(at)))
 
 
 cdef void full_step_taken(newton_state *at) noexcept nogil:
@@ -333,14 +334,14 @@ cdef void full_step_taken(newton_state *at) noexcept nogil:
         return
     at.counts.clock = at_work(at)
     begin_line(at)
-    at.phase, at.ask.kind, at.ask.step = SEARCH, ALONG, at.line.search.s
-    at.ask.look.width = at.smoothing.width
+    at.phase, at.ask.kind, at.ask.step = SEARCH, LINE, at.line.search.s
+    at.ask.evaluation.width = at.smoothing.width
 
 
-cdef void told_along(void *driver, double slope, double curvature) noexcept nogil:
+cdef void on_line(void *driver, double slope, double curvature) noexcept nogil:
     cdef newton_state *at = <newton_state *> driver
     cdef Py_ssize_t j
-    if search_told(&at.line.search, slope / at.problem.n + at.line.slope + at.line.search.s * at.line.curvature,
+    if search_tell(&at.line.search, slope / at.problem.n + at.line.slope + at.line.search.s * at.line.curvature,
                    curvature / at.problem.n + at.line.curvature):
         at.ask.step = at.line.search.s
         return
@@ -356,13 +357,13 @@ cdef void told_along(void *driver, double slope, double curvature) noexcept nogi
     if at.line.search.hit >= 0:
         at.point.taken[at.line.search.hit] = -at.point.w[at.line.search.hit]
     at.smoothing.next = width_of_step(at, at.point.step)
-    ask_look(at, SHORTER_STEP, SAME_LINE, NULL, at.point.step, at.smoothing.next.width, tells_block(at))
+    ask_evaluation(at, SHORTER_STEP, SAME_LINE, NULL, at.point.step, at.smoothing.next.width, tells_block(at))
 
 
 cdef void accept_with_curvature(newton_state *at) noexcept nogil:
     # the end of d, where a first step has been looked at without
     if at.line.leaves_zero and tells_block(at):
-        ask_look(at, SHORTER_STEP, SAME_LINE, NULL, 1.0, at.smoothing.next.width, True)
+        ask_evaluation(at, SHORTER_STEP, SAME_LINE, NULL, 1.0, at.smoothing.next.width, True)
     else:
         accept(at)
 
@@ -375,11 +376,11 @@ cdef void accept(newton_state *at) noexcept nogil:
             at.point.w[j] += at.point.taken[j]
         at.bound.drift += rounding_of(at, at.point.taken)
     at.smoothing.width, at.smoothing.decay = at.smoothing.next.width, at.smoothing.next.decay
-    after_look(at, at.point.step)
+    after_evaluation(at, at.point.step)
     if at.lagged.in_use:
-        lagged_step_told(at)
+        lagged_step_done(at)
     if at.working_set.in_use:
-        told_near(at)
+        after_working_set(at)
         return
     if not at.problem.facts.smooth:
         if back_up(&at.smoothing, gap_of(at)) and at.status == RUNNING:
@@ -389,20 +390,21 @@ cdef void accept(newton_state *at) noexcept nogil:
                 next_step(at)
                 return
             drift = at.bound.drift
-            ask_first_look(at, FRESH_LOOK, tells_block(at))  # the sums just told are of the narrower width
+            # the sums just received are of the narrower width
+            ask_first_evaluation(at, FRESH_EVALUATION, tells_block(at))
             at.bound.drift = drift               # of the best point, which may be an earlier one
             return
     elif not follow_path(at) and at.point.predicted == 0 and not at.point.columns_wait and at.status == RUNNING:
         at.status = ROUNDED
-    if wants_near(at, smoothing_error(at)):
-        at.ask.kind = NEAREST
+    if wants_working_set(at, smoothing_error(at)):
+        at.ask.kind = WORKING_SET
     elif at.ask.traced != NULL and at.status != DIVERGED:
         at.counts.clock, at.ask.kind, at.ask.scale = at_work(at), MARGINS, at.problem.loss.b
     else:
         next_step(at)
 
 
-cdef void told_margins(void *driver) noexcept nogil:
+cdef void on_margins(void *driver) noexcept nogil:
     cdef newton_state *at = <newton_state *> driver
     record_margins(at)
     next_step(at)
@@ -416,27 +418,27 @@ cdef void step_proposed(newton_state *at) noexcept nogil:
     at.point.predicted, at.point.step, at.point.columns_wait, at.line.leaves_zero = -at.point.slope, 1, False, False
     at.smoothing.next.width, at.smoothing.next.decay = at.smoothing.width, at.smoothing.decay
     if at.point.predicted > 0:
-        ask_look(at, FULL_STEP, COMMIT_AND_MOVE, at.point.d, 1.0, at.smoothing.width, False)
+        ask_evaluation(at, FULL_STEP, COMMIT_AND_MOVE, at.point.d, 1.0, at.smoothing.width, False)
     else:
-        leave_near(at)
+        leave_working_set(at)
 
 
-cdef void told_near(newton_state *at) noexcept nogil:
-    # its end was looked at
+cdef void after_working_set(newton_state *at) noexcept nogil:
+    # its end was evaluated
     if at.status == RUNNING:
-        at.ask.kind = NEAREST
+        at.ask.kind = WORKING_SET
     else:
         next_step(at)
 
 
-cdef void leave_near(newton_state *at) noexcept nogil:
+cdef void leave_working_set(newton_state *at) noexcept nogil:
     # from the best point on, steps of all rows
     cdef double drift = at.bound.drift
     # A bound that came with a proposed step may have ended the fit before it.
     at.working_set.in_use = at.working_set.proposed = False
-    at.smoothing.width = width_after_near(at)
+    at.smoothing.width = width_after_working_set(at)
     memcpy(at.point.w, at.bound.best_w, at.p * sizeof(double))
-    ask_first_look(at, FRESH_LOOK, True)
+    ask_first_evaluation(at, FRESH_EVALUATION, True)
     at.bound.drift = drift
 
 
@@ -451,15 +453,15 @@ cdef void newton_settle(newton_state *at) noexcept nogil:
     if at.bound.knows_rms and at.bound.drift + rounding_of(at, at.bound.best_w) <= DRIFT * at.bound.objective:
         settled(at)
         return
-    at.phase, at.ask.kind, at.ask.x = SETTLING, EVALUATE, at.bound.best_w
+    at.phase, at.ask.kind, at.ask.x = SETTLING, OBJECTIVE, at.bound.best_w
 
 
-cdef void told_evaluation(void *driver, double loss, const double *squares) noexcept nogil:
+cdef void on_objective(void *driver, double loss, const double *squares) noexcept nogil:
     cdef newton_state *at = <newton_state *> driver
-    take_evaluation(at, loss, squares)
+    take_objective(at, loss, squares)
     if at.phase == MEASURING:
         at.counts.spent += at.problem.share
-        look_first(at)
+        evaluate_first(at)
     else:
         settled(at)
 
@@ -487,6 +489,6 @@ cdef void settled(newton_state *at) noexcept nogil:
             return
         at.bound.resumed += 1
         if at.working_set.in_use:
-            leave_near(at)
+            leave_working_set(at)
         else:
-            ask_first_look(at, FRESH_LOOK, tells_block(at))
+            ask_first_evaluation(at, FRESH_EVALUATION, tells_block(at))

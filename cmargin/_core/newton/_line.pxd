@@ -1,9 +1,9 @@
 """Minimum of a convex function along a line with the kinks of a penalty inside, asked one trial at a time.
 
-Whoever searches begins, then tells slope and curvature of the smooth part at ``s`` until no other trial is wanted:
+Whoever searches begins, then hands in slope and curvature of the smooth part at ``s`` until no other trial is wanted:
 
     search_begin(&line)
-    while search_told(&line, slope at line.s, curvature at line.s):
+    while search_tell(&line, slope at line.s, curvature at line.s):
         pass
 """
 
@@ -37,4 +37,4 @@ cdef struct line_search:
 cdef void search_begin(line_search *line) noexcept nogil
 
 # True: another trial is wanted, at the new s
-cdef bint search_told(line_search *line, double slope, double curvature) noexcept nogil
+cdef bint search_tell(line_search *line, double slope, double curvature) noexcept nogil

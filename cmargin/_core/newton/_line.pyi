@@ -6,5 +6,5 @@ import numpy as np
 
 def quadratic_step(w: np.ndarray, d: np.ndarray, b: float, a: float, weight: np.ndarray, s_max: float = ...) -> Any: ...
 def exact_step(
-    along: Any, w: np.ndarray, d: np.ndarray, weight: np.ndarray, s_max: float, tol: float = ..., max_trials: int = ...,
+    phi: Any, w: np.ndarray, d: np.ndarray, weight: np.ndarray, s_max: float, tol: float = ..., max_trials: int = ...,
 ) -> Any: ...

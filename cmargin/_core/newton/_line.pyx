@@ -47,7 +47,7 @@ cdef bint next_inside(line_search *line) noexcept nogil:
     return True
 
 
-cdef bint told_bracket(line_search *line, double slope) noexcept nogil:
+cdef bint tell_bracket(line_search *line, double slope) noexcept nogil:
     if slope + slope_of_kinks(line, -1) >= 0:
         find_breakpoints(line, line.hi * (1 + 1e-15))
         return next_inside(line)
@@ -61,7 +61,7 @@ cdef bint told_bracket(line_search *line, double slope) noexcept nogil:
     return True
 
 
-cdef bint told_breakpoint(line_search *line, double slope) noexcept nogil:
+cdef bint tell_breakpoint(line_search *line, double slope) noexcept nogil:
     # the first breakpoint whose right slope is not negative is looked for
     cdef Py_ssize_t middle = (line.a + line.b) // 2
     if slope + slope_of_kinks(line, 1) < 0:
@@ -76,7 +76,7 @@ cdef bint told_breakpoint(line_search *line, double slope) noexcept nogil:
     return next_inside(line)
 
 
-cdef bint told_inside(line_search *line, double slope, double curvature) noexcept nogil:
+cdef bint tell_inside(line_search *line, double slope, double curvature) noexcept nogil:
     # Newton, bisection where it leaves the bracket
     cdef double step
     slope += line.right
@@ -92,7 +92,7 @@ cdef bint told_inside(line_search *line, double slope, double curvature) noexcep
     return line.trials < line.max_trials
 
 
-cdef bint search_told(line_search *line, double slope, double curvature) noexcept nogil:
+cdef bint search_tell(line_search *line, double slope, double curvature) noexcept nogil:
     if line.phase == AT_START:
         line.first = slope + slope_of_kinks(line, 1)
         if not line.first < 0:
@@ -101,10 +101,10 @@ cdef bint search_told(line_search *line, double slope, double curvature) noexcep
         line.hi = line.s
         return True
     if line.phase == BRACKET:
-        return told_bracket(line, slope)
+        return tell_bracket(line, slope)
     if line.phase == BREAKPOINTS:
-        return told_breakpoint(line, slope)
-    return told_inside(line, slope, curvature)
+        return tell_breakpoint(line, slope)
+    return tell_inside(line, slope, curvature)
 
 
 def quadratic_step(const double[::1] w, const double[::1] d, double b, double a, const double[::1] weight,
@@ -119,19 +119,19 @@ def quadratic_step(const double[::1] w, const double[::1] d, double b, double a,
     hit : int
         Index of the component that vanishes at ``s``, or -1.
     """
-    def along(s):
+    def phi(s):
         return b + 2 * a * s, 2 * a
 
-    return exact_step(along, w, d, weight, s_max)
+    return exact_step(phi, w, d, weight, s_max)
 
 
-def exact_step(along, const double[::1] w, const double[::1] d, const double[::1] weight, double s_max,
+def exact_step(phi, const double[::1] w, const double[::1] d, const double[::1] weight, double s_max,
                double tol=1e-8, int max_trials=100):
     """argmin over 0 <= s <= s_max of a smooth convex function plus sum weight_j |w_j + s d_j|.
 
     Parameters
     ----------
-    along : callable, s -> (slope, curvature)
+    phi : callable, s -> (slope, curvature)
         Of the smooth part; no read of the data.
     w, d, weight : (n,) arrays
     s_max : float
@@ -155,7 +155,7 @@ def exact_step(along, const double[::1] w, const double[::1] d, const double[::1
     if n > 0:
         line.w, line.d, line.steps, line.index = &w[0], &d[0], &steps[0], &index[0]
     search_begin(&line)
-    slope, curvature = along(0.0)
-    while search_told(&line, slope, curvature):
-        slope, curvature = along(line.s)
+    slope, curvature = phi(0.0)
+    while search_tell(&line, slope, curvature):
+        slope, curvature = phi(line.s)
     return line.s, line.hit

@@ -17,10 +17,10 @@ cdef inline bint says_enough(const newton_state *at) noexcept nogil:
     return at.bound.best_dual >= at.linearised.wanted
 
 
-cdef inline void told_with_others(newton_state *at, const double *vectors) noexcept nogil:
+cdef inline void feasible_with_others(newton_state *at, const double *vectors) noexcept nogil:
     # ``vectors`` (2, p): sums of s a y x over the positive and the negative rows looked at
     cdef double pos = at.point.sums[4] + at.linearised.constant[0], neg = at.point.sums[5] + at.linearised.constant[1]
     cdef Py_ssize_t i
     for i in range(2 * at.p):
         at.linearised.sums_of_all[i] = vectors[i] + at.linearised.sums[i]
-    make_feasible(&at.bound.told, at.linearised.sums_of_all, at.p, pos, neg, pos, neg, at.penalty.user.free >= 0)
+    make_feasible(&at.bound.last, at.linearised.sums_of_all, at.p, pos, neg, pos, neg, at.penalty.user.free >= 0)

@@ -26,8 +26,8 @@ from cmargin._core.util._stop cimport take_rule
 from cmargin._core.newton._smoothing cimport begin_rule
 
 # names of `status_id`. "decrement": no certificate exists; "width": a subset is done; "stalled": the width cannot
-# shrink further; "rounding": nor can the gap; "left": steps by products are not worth their reads; the last three are
-# margin pursuit's
+# shrink further; "rounding": nor can the gap; "left": steps by Hessian-vector products cost more than a factor; the
+# last three are margin pursuit's
 STATUS = ("waiting", "running", "converged", "decrement", "width", "stalled", "rounding", "stopped", "max_time",
           "max_passes", "left", "diverged", "callback", "interrupted")
 
@@ -44,7 +44,7 @@ cdef bint ask_python_for_room(newton_state *at, Py_ssize_t order) noexcept with 
     return True
 
 
-cdef double OF_TANGENTS = 1e-4   # width of looks in which rows far from the hinge are straight lines
+cdef double OF_TANGENTS = 1e-4   # width of evaluations in which rows far from the hinge are straight lines
 
 
 cdef class Newton(Driver):
@@ -66,8 +66,8 @@ cdef class Newton(Driver):
         Where another way is taken: the fields of `newton_limits`.
     by_products : bool
         Directions by conjugate gradients; no curvature block.
-    worth_products : int
-        With them: products in a step from which on it is no longer so; 0: never.
+    products_limit : int
+        With them: the most products of a step, beyond which a factor is cheaper; 0: no limit.
     or_leave : bool
         It ends there, "left", instead of going on with a block.
     sampled : Sampled or None
@@ -84,7 +84,7 @@ cdef class Newton(Driver):
     """
 
     def __init__(self, source, problem, settings, result, w, double width, double decay, dict limits, *,
-                 bint by_products=False, int worth_products=0, bint or_leave=False, sampled=None, column_scale=None,
+                 bint by_cg=False, int products_limit=0, bint or_leave=False, sampled=None, column_scale=None,
                  curvature=None, double mean_curvature=0.0, started=None, double spent=0.0,
                  spent_seconds=(0.0, 0.0, 0.0)):
         cdef newton_state *at = &self.at
@@ -102,14 +102,15 @@ cdef class Newton(Driver):
         take_rule(&at.stop, settings)
         at.limits = limits
         at.ask.pauses = settings.pauses
-        at.pcg.worth, at.pcg.or_leave = worth_products, or_leave
+        at.pcg.products_limit, at.pcg.or_leave = products_limit, or_leave
         if sampled is not None:
-            at.sampled.rows, at.sampled.worth, at.sampled.seed = sampled.rows, sampled.worth, sampled.seed
+            at.sampled.rows, at.sampled.seed = sampled.rows, sampled.seed
+            at.sampled.products_limit = sampled.products_limit
             source.let_sample()
-            at.sampled.in_use, at.sampled.filled = worth_products == 0, 1
-            at.pcg.worth, at.curvature.mean = worth_products or sampled.worth, mean_curvature
-        at.pcg.by_products = by_products
-        at.l1_block.wide = has_kinks(&at.penalty.user) and at.p > at.limits.l1_block_columns and not by_products
+            at.sampled.in_use, at.sampled.filled = products_limit == 0, 1
+            at.pcg.products_limit, at.curvature.mean = products_limit or sampled.products_limit, mean_curvature
+        at.pcg.in_use = by_cg
+        at.l1_block.wide = has_kinks(&at.penalty.user) and at.p > at.limits.l1_block_columns and not by_cg
         begin_rule(&at.smoothing, width, settings.smoothing, decay, settings.tol)
         at.bound.objective, at.bound.best_dual, at.point.predicted = result.objective, result.dual, INFINITY
         at.counts.passes, at.counts.n_iter, self.earlier = result.passes, result.n_iter, list(result.history)
@@ -123,13 +124,13 @@ cdef class Newton(Driver):
             must_fit(len(column_scale) == at.p, "column_scale")
             self.vectors[SCALE, :at.p] = column_scale
             at.curvature.has_scale = True
-        if curvature is not None and at.curvature.has_scale and not by_products:
+        if curvature is not None and at.curvature.has_scale and not by_cg:
             self.take_factor(np.ascontiguousarray(curvature))
             at.curvature.has_factor = potrf(at.p, at.curvature.work + 4 * at.p) == 0
 
     cdef int must_have_columns(self) except -1:
         # for the model of a step with l1, where there is no block of it
-        cdef bint by_columns = self.at.pcg.by_products and has_kinks(&self.at.penalty.user)
+        cdef bint by_columns = self.at.pcg.in_use and has_kinks(&self.at.penalty.user)
         must_fit(not by_columns or getattr(self.source, "has_columns", False), "columns")
         return 0
 
@@ -167,7 +168,7 @@ cdef class Newton(Driver):
         self.at.counts.spent += reads
 
     def start_at(self, w):
-        """Begin, or go on, from ``w`` (n_columns,); it is the best point until a look says better."""
+        """Begin, or go on, from ``w`` (n_columns,); it is the best point until an evaluation says better."""
         must_fit(len(w) == self.at.p, "w")
         self.vectors[W, :self.at.p] = self.vectors[BEST_W, :self.at.p] = w
 
@@ -178,7 +179,7 @@ cdef class Newton(Driver):
 
     @property
     def preconditioned(self):
-        """Whether steps are by products that the curvature of a sample preconditions, as things are."""
+        """Whether steps are by conjugate gradients that the curvature of a sample preconditions, as things are."""
         return self.at.sampled.in_use
 
     @property
@@ -204,7 +205,7 @@ cdef class Newton(Driver):
         result.history = self.earlier + self.history()
 
     def history(self, Py_ssize_t first=0):
-        """A list of `history_columns` numbers for every look from ``first`` on."""
+        """A list of `history_columns` numbers for every evaluation from ``first`` on."""
         cdef Py_ssize_t size = history_columns(&self.at), i, j
         return [[self.at.history.table[i * size + j] for j in range(size)]
                 for i in range(first, self.at.history.n_rows)]
@@ -234,7 +235,7 @@ cdef class Newton(Driver):
         """The first question."""
         newton_begin(&self.at)
         self.here.under_way = False
-        if self.at.ask.look.measure.norm != NULL:
+        if self.at.ask.evaluation.measure.norm != NULL:
             self.source.measure_rows(self.vectors[TAKEN, :self.at.p])
 
     def certify(self, status, total=None, v=None, double reads=0.0):
@@ -253,7 +254,7 @@ cdef class Newton(Driver):
         newton_settle(at)
 
     def resume(self):
-        """Go on after `certify`, from the first look."""
+        """Go on after `certify`, from the first evaluation."""
         self.at.bound.only_settles = False
         self.begin()
 
@@ -262,7 +263,7 @@ cdef class Newton(Driver):
         self.at.status = <status_id> <int> STATUS.index(status)
 
     def leave(self, status):
-        """End here; a look under way is lost."""
+        """End here; an evaluation under way is lost."""
         self.here.under_way = False
         newton_leave(&self.at, <status_id> <int> STATUS.index(status))
 
@@ -279,12 +280,12 @@ cdef class Newton(Driver):
     # ------------------------------------------------------------ rows near the hinge
 
     @property
-    def may_near(self):
-        """Whether "nearest" may be asked."""
+    def may_use_working_set(self):
+        """Whether "working_set" may be asked."""
         return self.at.working_set.allowed
 
-    @may_near.setter
-    def may_near(self, bint may):
+    @may_use_working_set.setter
+    def may_use_working_set(self, bint may):
         self.at.working_set.allowed = may
 
     @property
@@ -293,26 +294,26 @@ cdef class Newton(Driver):
         return self.at.smoothing.width
 
     @property
-    def near(self):
+    def uses_working_set(self):
         """Whether steps are those of the rows near the hinge."""
         return self.at.working_set.in_use
 
     @property
     def curvature_of_columns(self):
-        """(n_columns,) where the last look was, if it had a block of all of them."""
+        """(n_columns,) at the last evaluation, if it had a block of all of them."""
         cdef newton_state *at = &self.at
         must_fit(at.curvature.has_block and at.curvature.n_active < 0, "curvature_of_columns")
         return np.diag(np.asarray(<double[:at.p, :at.p]> at.curvature.block)) / at.problem.n + self.l2_each
 
-    def begin_near(self):
-        """From the next look on; before `begin`, or where "nearest" is asked."""
+    def begin_working_set(self):
+        """From the next evaluation on; before `begin`, or where "working_set" is asked."""
         cdef newton_state *at = &self.at
         at.working_set.in_use, at.working_set.allowed = True, False
         at.working_set.width_then, at.smoothing.width = at.smoothing.width, OF_TANGENTS
         at.working_set.open_then = INFINITY
 
-    def end_near(self, double open_gap):
-        """Where "nearest" is asked: all rows again; the objective is believed to be too high by so much at most."""
+    def end_working_set(self, double open_gap):
+        """Where "working_set" is asked: all rows again; the objective is believed to be too high by so much at most."""
         self.at.working_set.in_use, self.at.working_set.open_then = False, open_gap
 
     def propose(self, w):
@@ -321,13 +322,13 @@ cdef class Newton(Driver):
         self.vectors[D, :self.at.p] = w - self.vectors[W, :self.at.p]
         self.at.working_set.proposed = True
 
-    def dual_sums_told(self):
-        """Of the last look: (2, n_columns) sums of s a y x over positive and negative rows; 2 of s a."""
+    def last_dual_sums(self):
+        """Of the last evaluation: (2, n_columns) sums of s a y x over positive and negative rows; 2 of s a."""
         cdef newton_state *at = &self.at
         vectors = np.asarray(<double[:2, :at.p]> at.bound.dual_sums).copy() if at.p > 0 else np.zeros((2, 0))
         return vectors, np.array([at.point.sums[4], at.point.sums[5]]) * at.problem.n
 
-    def stand_beside(self, double[:, ::1] vectors, totals, double n, double known=NAN, double wanted=INFINITY):
+    def linearise_others(self, double[:, ::1] vectors, totals, double n, double known=NAN, double wanted=INFINITY):
         """Other rows, to be seen as straight lines from here on: their dual variables do not change.
 
         ``vectors`` (2, n_columns) are their sums of s a y x, ``totals`` those of s a, of positive and of negative rows;
@@ -336,7 +337,7 @@ cdef class Newton(Driver):
         """
         cdef newton_state *at = &self.at
         cdef double[:, ::1] room = np.zeros((5, max(1, at.p)))
-        must_fit(vectors.shape[0] == 2 and vectors.shape[1] == at.p and at.p > 0, "stand_beside")
+        must_fit(vectors.shape[0] == 2 and vectors.shape[1] == at.p and at.p > 0, "linearise_others")
         np.asarray(room)[:2], np.asarray(room)[4] = vectors, np.sum(vectors, axis=0) / n
         at.problem.n, at.linearised.sums, at.linearised.sums_of_all = n, &room[0, 0], &room[2, 0]
         at.linearised.linear = &room[4, 0]
@@ -361,7 +362,7 @@ cdef class Newton(Driver):
             at.bound.best_dual, at.bound.best.total, at.bound.has_best = bound, total, True
 
     def go_on(self):
-        """After a pause, or the answer to "nearest"."""
+        """After a pause, or the answer to "working_set"."""
         go_on(&self.at)
 
     # ------------------------------------------------------------ a checkpoint, at a pause
@@ -392,7 +393,7 @@ cdef class Newton(Driver):
         cdef newton_state *at = &self.at
         cdef span spans[N_SPANS]
         cdef double[:, ::1] block
-        at.pcg.by_products = len(kept["vectors"]) > X  # where it began
+        at.pcg.in_use = len(kept["vectors"]) > X       # where it began
         self.must_have_columns()
         self.take_memory()
         newton_spans(at, spans)
@@ -404,7 +405,7 @@ cdef class Newton(Driver):
         at.counts.started, self.earlier = seconds() - kept["seconds"], list(kept["earlier"])
         at.curvature.has_factor, at.curvature.block = False, NULL
         if kept["block"] is not None:
-            block = self.block_told = kept["block"]
+            block = self.last_block = kept["block"]
             must_fit(block.shape[0] == block.shape[1] == at.curvature.order, "take_back")
             at.curvature.block = &block[0, 0]
         if kept["factor"] is not None:

@@ -60,9 +60,9 @@ cdef void begin_l1_path(newton_state *at) noexcept nogil:
     cdef double largest = 0
     cdef Py_ssize_t j
     # steps by columns make their way without: on one a step that asks for many reads is the last of them
-    if not at.problem.facts.smooth or not has_kinks(&at.penalty.user) or at.pcg.by_products or at.status != RUNNING:
+    if not at.problem.facts.smooth or not has_kinks(&at.penalty.user) or at.pcg.in_use or at.status != RUNNING:
         return
-    if at.p * (at.limits.l1_path_rows_jumping if at.problem.facts.jumping else at.limits.l1_path_rows) \
+    if at.p * (at.limits.l1_path_rows_discontinuous if at.problem.facts.discontinuous else at.limits.l1_path_rows) \
             < at.problem.n_rows:
         return
     for j in range(at.p):
@@ -75,12 +75,12 @@ cdef void begin_l1_path(newton_state *at) noexcept nogil:
 
 
 cdef bint is_settled(newton_state *at, double enough) noexcept nogil:
-    cdef double bound = dual_bound(&at.bound.told, &at.penalty.step, NULL, at.point.scratch)
+    cdef double bound = dual_bound(&at.bound.last, &at.penalty.step, NULL, at.point.scratch)
     return not (at.point.predicted > 0 or at.point.columns_wait) or relative_gap(at.point.value, bound) <= enough
 
 
 cdef bint knows_diagonal(const newton_state *at) noexcept nogil:
-    return at.pcg.by_products and not has_kinks(&at.penalty.user) and at.pcg.mean_then > 0
+    return at.pcg.in_use and not has_kinks(&at.penalty.user) and at.pcg.mean_then > 0
 
 
 cdef bint follow_path(newton_state *at) noexcept nogil:
@@ -95,7 +95,7 @@ cdef bint follow_path(newton_state *at) noexcept nogil:
             return True
         return False
     # the logistic loss has curvature everywhere: its steps are longer without a path
-    if not at.problem.facts.jumping or not user.l2 > 0 or (at.penalty.path_begun and step.l2 == user.l2):
+    if not at.problem.facts.discontinuous or not user.l2 > 0 or (at.penalty.path_begun and step.l2 == user.l2):
         return False
     if not at.penalty.path_begun:
         if at.point.step >= at.limits.l2_path_step or gap_of(at) < at.limits.l2_path_gap:

@@ -1,7 +1,7 @@
 """What is known of the point where the driver is; see ``_point.pyx``."""
 
 from cmargin._core.newton._bound cimport relative_gap
-from cmargin._core.newton._state cimport FIRST_LOOK, FRESH_LOOK, newton_state
+from cmargin._core.newton._state cimport FIRST_EVALUATION, FRESH_EVALUATION, newton_state
 from cmargin._core.util._clock cimport seconds
 
 
@@ -21,8 +21,8 @@ cdef inline double gap_of(const newton_state *at) noexcept nogil:
 
 
 cdef inline bint is_counted(const newton_state *at) noexcept nogil:
-    # whether the look is one of those that callers are told about: by the gradient, the end of a step
-    return not at.stop.by_gradient or (at.phase != FIRST_LOOK and at.phase != FRESH_LOOK)
+    # whether callers are shown the evaluation: by the gradient, where it ends a step
+    return not at.stop.by_gradient or (at.phase != FIRST_EVALUATION and at.phase != FRESH_EVALUATION)
 
 
 cdef inline double smoothing_error(const newton_state *at) noexcept nogil:
@@ -37,27 +37,29 @@ cdef double penalty_of_path(const newton_state *at) noexcept nogil
 # What rounding may do to the objective in a product of the rows with e.
 cdef double rounding_of(const newton_state *at, const double *e) noexcept nogil
 
-# Whether none is left for another look and, where columns' sizes are not known, for the evaluation at the end.
+# Whether none is left for another evaluation and, where columns' sizes are not known, for the objective at the end.
 cdef bint no_read_left(const newton_state *at) noexcept nogil
 
 # The curvature of a row below which it stays out of the block; 0: every row counts.
 cdef double floor_of(const newton_state *at) noexcept nogil
 
-# The sums of a look, per weight, with the bound that its dual variables make; the gradient is that of the loss alone.
+# The sums of an evaluation, per weight, with the bound that its dual variables make;
+# the gradient is that of the loss alone.
 cdef void take_sums(newton_state *at, const double *sums, const double *gradient, double *block) noexcept nogil
 
-# Numbers of a row of the history: SmSVM's, then, where margins are traced, the seconds of that and what was told.
+# Numbers of a row of the history: SmSVM's, then, where margins are traced, the seconds of that and its numbers.
 cdef Py_ssize_t history_columns(const newton_state *at) noexcept nogil
 cdef void record_margins(newton_state *at) noexcept nogil
 
-# After the first look of a fit by the gradient: the norm at w = 0.
+# After the first evaluation of a fit by the gradient: the norm at w = 0.
 cdef void measure_gradient_at_zero(newton_state *at) noexcept nogil
 
 # Whether the reads that products may take are taken, in a fit whose passes are steps.
 cdef bint products_are_spent(const newton_state *at) noexcept nogil
 
-# The look is at w, after a step of that length: its objective, gradient and bound, a row of the history, the status.
-cdef void after_look(newton_state *at, double step) noexcept nogil
+# The evaluation is at w, after a step of that length: its objective, gradient and bound, a row of the history,
+# the status.
+cdef void after_evaluation(newton_state *at, double step) noexcept nogil
 
 # Whether that is enough, or all that there may be: the status.
 cdef void judge(newton_state *at) noexcept nogil
@@ -66,4 +68,4 @@ cdef void judge(newton_state *at) noexcept nogil
 cdef void measure_columns(newton_state *at, const double *curvature, Py_ssize_t stride) noexcept nogil
 
 # The objective at the best point, from the rows as given, and the columns' sizes.
-cdef void take_evaluation(newton_state *at, double loss, const double *squares) noexcept nogil
+cdef void take_objective(newton_state *at, double loss, const double *squares) noexcept nogil

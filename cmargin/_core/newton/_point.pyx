@@ -1,6 +1,6 @@
-"""What is known of the point where the driver is: values, gradient, bound and history, from the sums of a look.
+"""What is known of the point where the driver is: value, gradient, bound, history, from the sums of one evaluation.
 
-Nothing here asks a question; the driver does, and every direction may look here.
+Nothing here asks a question; the driver does, and every direction may use it.
 """
 
 from libc.math cimport INFINITY, fabs, isfinite, isnan, sqrt
@@ -10,7 +10,7 @@ from cmargin._core.linalg._blas cimport dot
 from cmargin._core.losses._losses cimport point_loss
 from cmargin._core.newton._bound cimport dual_bound, make_feasible
 from cmargin._core.newton._column_units cimport block_in_units, sums_in_units
-from cmargin._core.newton._linearised_rows cimport says_enough, says_nothing, told_with_others
+from cmargin._core.newton._linearised_rows cimport says_enough, says_nothing, feasible_with_others
 from cmargin._core.newton._smoothing cimport NARROWEST
 from cmargin._core.newton._state cimport (
     CONVERGED, DECREMENT, DIVERGED, HISTORY_COLUMNS, LEFT, MAX_PASSES, MAX_TIME, STALLED, WIDTH,
@@ -62,11 +62,11 @@ cdef double rounding_of(const newton_state *at, const double *e) noexcept nogil:
 
 cdef bint products_are_spent(const newton_state *at) noexcept nogil:
     # of which a step may take hundreds
-    return at.stop.by_gradient and at.pcg.by_products and at.counts.passes >= PRODUCTS_A_PASS * at.stop.max_passes
+    return at.stop.by_gradient and at.pcg.in_use and at.counts.passes >= PRODUCTS_A_PASS * at.stop.max_passes
 
 
 cdef bint no_read_left(const newton_state *at) noexcept nogil:
-    # none for another look and, where the columns' sizes are not known, for the evaluation at the end
+    # none for another evaluation and, where the columns' sizes are not known, for the objective at the end
     if at.stop.by_gradient:
         return at.counts.n_iter >= at.stop.max_passes or products_are_spent(at)
     return at.counts.spent + (1 if at.bound.knows_rms else 2) * at.problem.share > at.stop.max_passes
@@ -80,7 +80,7 @@ cdef double floor_of(const newton_state *at) noexcept nogil:
     return SKIP * at.curvature.mean
 
 
-# ---------------------------------------------------------------- what a look tells
+# ---------------------------------------------------------------- what an evaluation says
 
 cdef void take_sums(newton_state *at, const double *sums, const double *gradient, double *block) noexcept nogil:
     cdef double n = at.problem.n
@@ -111,19 +111,19 @@ cdef void take_dual(newton_state *at, const double *sums, const double *gradient
     cdef double n = at.problem.n
     cdef Py_ssize_t j
     if at.linearised.linear != NULL:
-        told_with_others(at, gradient + at.p)
+        feasible_with_others(at, gradient + at.p)
     elif at.problem.facts.smooth or at.problem.has_offsets:
-        make_feasible(&at.bound.told, gradient + at.p, at.p, at.point.sums[4], at.point.sums[5], sums[8] / n,
+        make_feasible(&at.bound.last, gradient + at.p, at.p, at.point.sums[4], at.point.sums[5], sums[8] / n,
                       sums[9] / n, at.penalty.user.free >= 0)
     else:
-        make_feasible(&at.bound.told, gradient + at.p, at.p, at.point.sums[4], at.point.sums[5], at.point.sums[4],
+        make_feasible(&at.bound.last, gradient + at.p, at.p, at.point.sums[4], at.point.sums[5], at.point.sums[4],
                       at.point.sums[5], at.penalty.user.free >= 0)
-    for j in range(at.bound.told.n):
-        at.bound.told.v[j] /= n
-    at.bound.dual = dual_bound(&at.bound.told, &at.penalty.user, NULL, at.point.scratch)
+    for j in range(at.bound.last.n):
+        at.bound.last.v[j] /= n
+    at.bound.dual = dual_bound(&at.bound.last, &at.penalty.user, NULL, at.point.scratch)
 
 
-cdef void after_look(newton_state *at, double step) noexcept nogil:
+cdef void after_evaluation(newton_state *at, double step) noexcept nogil:
     cdef double penalty = penalty_of(at, at.point.w), objective = at.point.sums[2] + penalty - penalty_of_path(at)
     cdef Py_ssize_t j
     for j in range(at.p):
@@ -138,8 +138,8 @@ cdef void after_look(newton_state *at, double step) noexcept nogil:
         at.bound.objective = objective
         memcpy(at.bound.best_w, at.point.w, at.p * sizeof(double))
     if at.bound.dual > at.bound.best_dual:
-        at.bound.best_dual, at.bound.best.total, at.bound.has_best = at.bound.dual, at.bound.told.total, True
-        memcpy(at.bound.best.v, at.bound.told.v, at.bound.told.n * sizeof(double))
+        at.bound.best_dual, at.bound.best.total, at.bound.has_best = at.bound.dual, at.bound.last.total, True
+        memcpy(at.bound.best.v, at.bound.last.v, at.bound.last.n * sizeof(double))
     elif at.bound.dual != at.bound.dual:
         at.bound.best_dual = at.bound.dual
     if is_counted(at):
@@ -148,7 +148,7 @@ cdef void after_look(newton_state *at, double step) noexcept nogil:
 
 
 cdef void measure_gradient_at_zero(newton_state *at) noexcept nogil:
-    # where the look has told sum s y x in place of dual sums: the gradient there is F'(0) times their mean
+    # where the evaluation has told sum s y x in place of dual sums: the gradient there is F'(0) times their mean
     if at.units.inverse != NULL:
         sums_in_units(&at.units, at.bound.dual_sums)
     at.bound.norm_at_zero = -point_loss(&at.problem.loss, 0).slope \
@@ -193,7 +193,7 @@ cdef void record(newton_state *at, double objective, double step) noexcept nogil
 
 
 cdef void record_margins(newton_state *at) noexcept nogil:
-    # into the row that the look has begun
+    # into the row that the evaluation has begun
     cdef Py_ssize_t size = history_columns(at)
     cdef double *row = at.history.table + (at.history.n_rows - 1) * size
     at.counts.seconds_trace += at_work(at) - at.counts.clock
@@ -225,7 +225,7 @@ cdef void judge(newton_state *at) noexcept nogil:
 # ---------------------------------------------------------------- columns
 
 cdef void measure_columns(newton_state *at, const double *curvature, Py_ssize_t stride) noexcept nogil:
-    # at w = 0 every row has the same curvature, if there are no offsets, and that of the columns says how large they are
+    # at w = 0 every row without an offset has the same curvature, and that of the columns says how large they are
     cdef Py_ssize_t j
     if at.problem.has_offsets:
         return
@@ -237,7 +237,7 @@ cdef void measure_columns(newton_state *at, const double *curvature, Py_ssize_t 
     at.bound.knows_rms, at.bound.drift = True, 0
 
 
-cdef void take_evaluation(newton_state *at, double loss, const double *squares) noexcept nogil:
+cdef void take_objective(newton_state *at, double loss, const double *squares) noexcept nogil:
     cdef Py_ssize_t j
     at.counts.passes += at.problem.share
     at.bound.objective = loss / at.problem.n + penalty_of(at, at.bound.best_w)

@@ -10,13 +10,13 @@ from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport NO_TRANS, dot, gemv
-from cmargin._core.newton._line cimport ARMIJO, search_begin, search_told
+from cmargin._core.newton._line cimport ARMIJO, search_begin, search_tell
 from cmargin._core.newton._asking cimport PAUSE
-from cmargin._core.newton._driver cimport ask_look, newton_settle, settled
+from cmargin._core.newton._driver cimport ask_evaluation, newton_settle, settled
 from cmargin._core.newton._point cimport (
-    after_look, measure_columns, penalty_of, rounding_of, take_evaluation, take_sums,
+    after_evaluation, measure_columns, penalty_of, rounding_of, take_objective, take_sums,
 )
-from cmargin._core.newton._state cimport FIRST_LOOK, OWN, RUNNING, STALLED, newton_state
+from cmargin._core.newton._state cimport FIRST_EVALUATION, OWN, RUNNING, STALLED, newton_state
 from cmargin._core.newton.direction._system cimport solve_upper
 from cmargin._core.rows._evaluate cimport COMMIT_AND_MOVE, SAME_LINE
 from cmargin._core.util._serialise cimport numbers_between, restore, serialised, span
@@ -115,10 +115,10 @@ cdef void start_step(published_steps *steps) noexcept nogil:
     at.line.search.steps, at.line.search.index, at.line.search.s_max = at.l1_block.keys, at.l1_block.index, INFINITY
     at.line.search.tol, at.line.search.max_trials = 1e-8, 100
     search_begin(&at.line.search)                # Algorithm 4
-    while search_told(&at.line.search, at.line.slope + at.line.search.s * at.line.curvature, at.line.curvature):
+    while search_tell(&at.line.search, at.line.slope + at.line.search.s * at.line.curvature, at.line.curvature):
         pass
     at.point.step, steps.kept.asked_for = at.line.search.s, TRIAL
-    ask_look(at, OWN, COMMIT_AND_MOVE, at.point.d, at.point.step, at.smoothing.width, True)
+    ask_evaluation(at, OWN, COMMIT_AND_MOVE, at.point.d, at.point.step, at.smoothing.width, True)
 
 
 cdef double curvature_along(newton_state *at) noexcept nogil:
@@ -126,7 +126,7 @@ cdef double curvature_along(newton_state *at) noexcept nogil:
     return dot(at.p, at.point.d, at.point.taken)
 
 
-cdef void told_own(published_steps *steps) noexcept nogil:
+cdef void on_own_step(published_steps *steps) noexcept nogil:
     cdef newton_state *at = steps.at
     if steps.kept.asked_for == TRIAL:
         tried(steps)
@@ -135,7 +135,7 @@ cdef void told_own(published_steps *steps) noexcept nogil:
     elif steps.kept.asked_for == ZEROS:
         accept(steps)
     else:
-        after_look(at, 0.0)
+        after_evaluation(at, 0.0)
         next_step(steps)
 
 
@@ -147,10 +147,10 @@ cdef void tried(published_steps *steps) noexcept nogil:
         at.point.scratch[j] = at.point.w[j] + at.point.step * at.point.d[j]
     if at.point.step <= SHORTEST:
         steps.kept.asked_for = NO_STEP
-        ask_look(at, OWN, SAME_LINE, NULL, 0.0, at.smoothing.width, True)
+        ask_evaluation(at, OWN, SAME_LINE, NULL, 0.0, at.smoothing.width, True)
     elif at.point.sums[3] + penalty_of(at, at.point.scratch) > at.point.value + ARMIJO * at.point.step * at.point.slope:
         at.point.step, at.line.search.hit = at.point.step / 2, -1
-        ask_look(at, OWN, SAME_LINE, NULL, at.point.step, at.smoothing.width, True)
+        ask_evaluation(at, OWN, SAME_LINE, NULL, at.point.step, at.smoothing.width, True)
     else:
         zero_what_changed_sign(steps)
 
@@ -173,7 +173,7 @@ cdef void zero_what_changed_sign(published_steps *steps) noexcept nogil:
     memcpy(steps.zeroed, at.point.scratch, at.p * sizeof(double))
     if moved:
         steps.kept.asked_for = ZEROS
-        ask_look(at, OWN, COMMIT_AND_MOVE, at.point.taken, 1.0, at.smoothing.width, True)
+        ask_evaluation(at, OWN, COMMIT_AND_MOVE, at.point.taken, 1.0, at.smoothing.width, True)
     else:
         accept(steps)
 
@@ -185,7 +185,7 @@ cdef void accept(published_steps *steps) noexcept nogil:
         at.point.taken[j] = steps.zeroed[j] - at.point.w[j]
         at.point.w[j] = steps.zeroed[j]
     at.bound.drift += rounding_of(at, at.point.taken)
-    after_look(at, at.point.step)
+    after_evaluation(at, at.point.step)
     next_step(steps)
 
 
@@ -199,10 +199,10 @@ cdef void reduce_width(published_steps *steps) noexcept nogil:
         next_step(steps)
         return
     steps.kept.asked_for = NARROWER
-    ask_look(at, OWN, COMMIT_AND_MOVE, at.point.zero, 1.0, at.smoothing.width, True)
+    ask_evaluation(at, OWN, COMMIT_AND_MOVE, at.point.zero, 1.0, at.smoothing.width, True)
 
 
-# ---------------------------------------------------------------- what it is told
+# ---------------------------------------------------------------- what it receives
 
 cdef void go_on(published_steps *steps) noexcept nogil:
     if steps.at.status != RUNNING:
@@ -217,24 +217,24 @@ cdef void next_step(published_steps *steps) noexcept nogil:
         go_on(steps)
 
 
-cdef void told_look(void *driver, const double *sums, const double *gradient, double *block) noexcept nogil:
+cdef void on_evaluation(void *driver, const double *sums, const double *gradient, double *block) noexcept nogil:
     cdef published_steps *steps = <published_steps *> driver
     cdef newton_state *at = steps.at
     take_sums(at, sums, gradient, block)
     if at.phase == OWN:
-        told_own(steps)
+        on_own_step(steps)
         return
-    after_look(at, 1.0)
-    if at.phase == FIRST_LOOK:
+    after_evaluation(at, 1.0)
+    if at.phase == FIRST_EVALUATION:
         at.bound.drift = rounding_of(at, at.point.w)
         if at.curvature.has_block:
             measure_columns(at, at.curvature.block, at.p + 1)
     next_step(steps)
 
 
-cdef void told_evaluation(void *driver, double loss, const double *squares) noexcept nogil:
+cdef void on_objective(void *driver, double loss, const double *squares) noexcept nogil:
     cdef published_steps *steps = <published_steps *> driver
-    take_evaluation(steps.at, loss, squares)
+    take_objective(steps.at, loss, squares)
     settled(steps.at)
 
 
@@ -252,9 +252,10 @@ cdef class PublishedNewton(Newton):
         self.flags, self.zeroed, self.work = flags.base, zeroed.base, work.base
         self.steps.in_use, self.steps.gone, self.steps.used = &flags[0, 0], &flags[1, 0], &flags[2, 0]
         self.steps.zeroed, self.steps.work, self.steps.at = &zeroed[0], &work[0], &self.at
-        self.at.pcg.by_products = self.at.l1_block.wide = False  # the whole block is wanted at every look
+        self.at.pcg.in_use = self.at.l1_block.wide = False       # the whole block is wanted at every evaluation
         self.at.cholesky.every_row = self.at.ask.primal = True
-        self.at.ask.driver, self.at.ask.told_look, self.at.ask.told_evaluation = &self.steps, told_look, told_evaluation
+        self.at.ask.driver = &self.steps
+        self.at.ask.on_evaluation, self.at.ask.on_objective = on_evaluation, on_objective
 
     def take_published_steps(self, double newton_tol, double narrowest):
         """Before it begins: when the width is reduced, and down to which one."""

@@ -11,8 +11,8 @@ class PursuitSteps(Newton):
     passes: Any
     scale: Any
     def __init__(
-        self, source: Any, problem: Any, settings: Any, result: Any, w: Any, limits: dict[str, Any], by_products: bool,
-        *, levels: Any, fall: float = ..., units: Any = ..., started: Any = ..., spent_seconds: Any = ...,
+        self, source: Any, problem: Any, settings: Any, result: Any, w: Any, limits: dict[str, Any], by_cg: bool, *,
+        levels: Any, fall: float = ..., units: Any = ..., started: Any = ..., spent_seconds: Any = ...,
     ) -> None: ...
     def store(self, result: Any) -> Any: ...
     def rescale(self, scale: float) -> Any: ...

@@ -9,11 +9,11 @@ import numpy as np
 from libc.math cimport INFINITY, sqrt
 
 from cmargin._core.losses._losses cimport point_loss
-from cmargin._core.newton._driver cimport ask_look
+from cmargin._core.newton._driver cimport ask_evaluation
 from cmargin._core.newton._memory cimport Newton
-from cmargin._core.newton._state cimport FRESH_LOOK, HISTORY_COLUMNS, RUNNING, newton_state
+from cmargin._core.newton._state cimport FRESH_EVALUATION, HISTORY_COLUMNS, RUNNING, newton_state
 from cmargin._core.newton._vectors cimport BEST_W
-from cmargin._core.newton.direction._bfgs cimport kept_curvature, kept_free, kept_row_size
+from cmargin._core.newton.direction._bfgs cimport bfgs_hessian, bfgs_free, bfgs_row_size
 from cmargin._core.rows._evaluate cimport COMMIT_AND_MOVE
 from cmargin._core.util._margin_summary cimport N_TRACED
 from cmargin._core.util._serialise cimport copied
@@ -42,7 +42,7 @@ cdef class PursuitSteps(Newton):
         To begin with.
     limits : dict
         As `Newton` has them.
-    by_products : bool
+    by_cg : bool
         Directions by conjugate gradients; no curvature block.
     levels : (n_levels,) array or None
         Of the quantiles of margins traced after every pass; None: no trace.
@@ -56,17 +56,17 @@ cdef class PursuitSteps(Newton):
 
     cdef object own, levels, traced
 
-    def __init__(self, source, problem, settings, result, w, dict limits, *, bint by_products, levels,
+    def __init__(self, source, problem, settings, result, w, dict limits, *, bint by_cg, levels,
                  double fall=1.0, units=None, started=None, spent_seconds=(0.0, 0.0, 0.0)):
         cdef newton_state *at = &self.at
         cdef double[:, ::1] own
-        super().__init__(source, problem, settings, result, w, 1.0, 1.0, limits, by_products=by_products,
+        super().__init__(source, problem, settings, result, w, 1.0, 1.0, limits, by_cg=by_cg,
                          started=started, spent_seconds=spent_seconds)
         must_fit(at.p > 0, "PursuitSteps")
         at.stop.by_gradient = at.cholesky.every_row = True
         at.bound.gradient_norm = INFINITY
         own = self.own = np.zeros((CENTRE if units is None else N_OWN, at.p))
-        at.lagged.in_use, at.lagged.fall, at.lagged.kept.n = not by_products, fall, at.p
+        at.lagged.in_use, at.lagged.fall, at.lagged.kept.n = not by_cg, fall, at.p
         at.lagged.change = &own[CHANGE, 0]
         self.trace_at(levels)
         if units is not None:
@@ -113,7 +113,7 @@ cdef class PursuitSteps(Newton):
         return outer
 
     def __dealloc__(self):
-        kept_free(&self.at.lagged.kept)
+        bfgs_free(&self.at.lagged.kept)
 
     # ------------------------------------------------------------ what is known
 
@@ -139,9 +139,9 @@ cdef class PursuitSteps(Newton):
         result.seconds = at.counts.seconds_look + at.counts.seconds_system + at.counts.seconds_search, \
             at.counts.seconds_trace
         for row in self.history(len(result.history)):        # as `cmargin.solvers.history.PURSUIT`, without the class
-            reads, seconds, look, system, search, objective, norm, step, scale = row[:9]
+            reads, seconds, evaluation, system, search, objective, norm, step, scale = row[:9]
             trace = row[HISTORY_COLUMNS:] or [0.0]           # its seconds, and what was told
-            result.history.append([len(result.history) + 1, reads, seconds, look + system + search, trace[0],
+            result.history.append([len(result.history) + 1, reads, seconds, evaluation + system + search, trace[0],
                                    objective, norm, step, scale, *trace[1:]])
 
     # ------------------------------------------------------------ the way
@@ -152,25 +152,25 @@ cdef class PursuitSteps(Newton):
         cdef double before = point_loss(&at.problem.loss, 0).slope
         at.problem.loss.b, at.lagged.fall, at.status = scale, 1, RUNNING
         at.bound.norm_at_zero *= point_loss(&at.problem.loss, 0).slope / before
-        ask_look(at, FRESH_LOOK, COMMIT_AND_MOVE, at.point.zero, 1.0, 1.0, not at.pcg.by_products)
+        ask_evaluation(at, FRESH_EVALUATION, COMMIT_AND_MOVE, at.point.zero, 1.0, 1.0, not at.pcg.in_use)
 
     # ------------------------------------------------------------ a checkpoint, at a pause
 
     def kept(self):
-        cdef kept_curvature *kept = &self.at.lagged.kept
+        cdef bfgs_hessian *kept = &self.at.lagged.kept
         cdef Py_ssize_t n = kept.n
-        curvature, pairs = None, np.empty((0, kept_row_size(n)))
+        curvature, pairs = None, np.empty((0, bfgs_row_size(n)))
         if kept.matrix != NULL:
             curvature = np.asarray(<double[:n, :n]> kept.matrix), np.asarray(<double[:n]> kept.own)
         if kept.n_pairs > 0:
-            pairs = np.asarray(<double[:kept.n_pairs, :kept_row_size(n)]> kept.pairs)
+            pairs = np.asarray(<double[:kept.n_pairs, :bfgs_row_size(n)]> kept.pairs)
         return dict(super().kept(), scale=self.scale, curvature=curvature, pairs=pairs)
 
     def take_back(self, dict kept):
-        cdef kept_curvature *own = &self.at.lagged.kept
+        cdef bfgs_hessian *own = &self.at.lagged.kept
         super().take_back(kept)
         self.at.problem.loss.b = kept["scale"]
-        kept_free(own)
+        bfgs_free(own)
         own.matrix = own.own = own.pairs = NULL
         own.pairs, own.room = copied(kept["pairs"].reshape(-1)), own.n_pairs
         if kept["curvature"] is not None:

@@ -1,4 +1,4 @@
-"""The driver between two steps, beside its vectors and what its maker tells it: the numbers of every component."""
+"""The driver between two steps, beside its vectors and what its maker sets: the numbers of every component."""
 
 from cmargin._core.newton._state cimport newton_state
 from cmargin._core.util._serialise cimport numbers_between, span
@@ -14,8 +14,8 @@ cdef inline void newton_spans(newton_state *at, span *out) noexcept nogil:
     out[1] = numbers_between(&at.penalty, &at.penalty.step.l2_each)
     out[2] = numbers_between(&at.point, &at.point.w)
     out[3] = numbers_between(&at.smoothing, &at.smoothing + 1)
-    out[4] = numbers_between(&at.bound, &at.bound.told)
-    out[5] = numbers_between(&at.bound.told.total, &at.bound.told.total + 1)
+    out[4] = numbers_between(&at.bound, &at.bound.last)
+    out[5] = numbers_between(&at.bound.last.total, &at.bound.last.total + 1)
     out[6] = numbers_between(&at.bound.best.total, &at.bound.best.total + 1)
     out[7] = numbers_between(&at.curvature, &at.curvature.block)
     out[8] = numbers_between(&at.cholesky, &at.cholesky + 1)

@@ -11,10 +11,10 @@ cdef struct width_rule:
     double decay                 # by which a good step multiplies it
     double widest                # it never gets wider
     double tol                   # gap wanted
-    double last_gap              # of the look before the last,
+    double last_gap              # of the evaluation before the last,
     double now_gap               # and of the last
-    double stale_gap             # smallest for so many looks
-    int stale_looks
+    double stale_gap             # smallest for so many evaluations
+    int stale_evaluations
     int times_back               # that it went up again since
     next_width next              # once the step has been taken
 
@@ -27,5 +27,5 @@ cdef void begin_rule(width_rule *rule, double width, double widest, double decay
 cdef next_width width_after(const width_rule *rule, double step, double error, double objective,
                             double gap) noexcept nogil
 
-# the gap of the look just made: where it no longer falls the width goes up again; whether it did
+# the gap of the evaluation just made: where it no longer falls the width goes up again; whether it did
 cdef bint back_up(width_rule *rule, double gap) noexcept nogil

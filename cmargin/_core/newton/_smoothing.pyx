@@ -14,10 +14,10 @@ cdef double VERY_SHORT = 0.25
 cdef double QUICKEST = 0.25              # decay of the width after full steps, at least
 cdef double ANEW = 0.6                   # decay once the width went up again
 cdef double ENOUGH = 0.5                 # smoothing error, in tolerances, that is small enough: the width stays there
-cdef int HELD = 3                        # looks without a smaller gap for which it does
+cdef int HELD = 3                        # evaluations without a smaller gap for which it does
 cdef double AHEAD = 0.3                  # smoothing error, in open gaps, below which it waits for the certificate
 cdef double FALLING = 0.8                # part of the smallest gap below which a gap is smaller
-cdef int PATIENCE = 8                    # looks without a smaller gap before the width goes up again
+cdef int PATIENCE = 8                    # evaluations without a smaller gap before the width goes up again
 cdef double NEAR = 0.5                   # gap below which the width may wait at once
 cdef int MOST_BACK = 50                  # times that it goes up at most: then to its end
 
@@ -25,13 +25,13 @@ cdef int MOST_BACK = 50                  # times that it goes up at most: then t
 cdef void begin_rule(width_rule *rule, double width, double widest, double decay, double tol) noexcept nogil:
     rule.width, rule.widest, rule.decay, rule.tol = width, widest, decay, tol
     rule.last_gap = rule.now_gap = 1
-    rule.stale_gap, rule.stale_looks, rule.times_back = INFINITY, 0, 0
+    rule.stale_gap, rule.stale_evaluations, rule.times_back = INFINITY, 0, 0
 
 
 cdef bint is_ahead(const width_rule *rule, double error, double objective, double gap) noexcept nogil:
     # the width is not what keeps the gap open: shrinking it would only make the steps harder. First gaps are wide as
     # the bound is poor, and most fall by themselves
-    return 0.5 * rule.last_gap < gap and (gap < NEAR or rule.stale_looks >= HELD) \
+    return 0.5 * rule.last_gap < gap and (gap < NEAR or rule.stale_evaluations >= HELD) \
         and error < AHEAD * gap * objective and rule.times_back < MOST_BACK
 
 
@@ -40,12 +40,12 @@ cdef next_width width_after(const width_rule *rule, double step, double error, d
     cdef next_width to
     cdef double need, by
     to.width, to.decay = rule.width, rule.decay
-    if FULL <= step and (step <= 1 / FULL or rule.stale_looks > 0):
+    if FULL <= step and (step <= 1 / FULL or rule.stale_evaluations > 0):
         if is_ahead(rule, error, objective, gap):
             return to
         to.decay = by = max(0.8 * rule.decay, QUICKEST)
         if error > 0:                    # no further than the tolerance needs: the error falls with the width's square
-            need = ENOUGH * rule.tol * fabs(objective) if rule.stale_looks < HELD else 0
+            need = ENOUGH * rule.tol * fabs(objective) if rule.stale_evaluations < HELD else 0
             by = max(by, min(1.0, sqrt(need / error)))
         to.width = max(rule.width * by, NARROWEST)
     elif step < VERY_SHORT:
@@ -61,18 +61,18 @@ cdef bint back_up(width_rule *rule, double gap) noexcept nogil:
     cdef double before = rule.width
     rule.last_gap, rule.now_gap = rule.now_gap, gap
     if not gap > FALLING * rule.stale_gap:
-        rule.stale_gap, rule.stale_looks = gap, 0
+        rule.stale_gap, rule.stale_evaluations = gap, 0
         return False
-    rule.stale_looks += 1
-    if rule.stale_looks < PATIENCE or rule.times_back == MOST_BACK:
+    rule.stale_evaluations += 1
+    if rule.stale_evaluations < PATIENCE or rule.times_back == MOST_BACK:
         return False
     rule.width, rule.decay = min(2 * before, rule.widest), ANEW
-    rule.stale_gap, rule.stale_looks, rule.times_back = gap, 0, rule.times_back + 1
+    rule.stale_gap, rule.stale_evaluations, rule.times_back = gap, 0, rule.times_back + 1
     return rule.width > before
 
 
 def widths(steps, errors, gaps, double width=1.0, double decay=0.5, double tol=1e-4):
-    """The widths that Newton steps of these lengths lead to, with smoothing errors and gaps of the looks; for tests."""
+    """The widths that steps of these lengths lead to, with smoothing errors and the evaluations' gaps; for tests."""
     cdef width_rule rule
     cdef next_width to
     begin_rule(&rule, width, 1.0, decay, tol)

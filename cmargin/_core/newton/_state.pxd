@@ -13,7 +13,7 @@ from cmargin._core.newton._bound cimport dual_point
 from cmargin._core.newton._column_units cimport column_units
 from cmargin._core.newton._line cimport line_search
 from cmargin._core.newton._smoothing cimport width_rule
-from cmargin._core.newton.direction._bfgs cimport kept_curvature
+from cmargin._core.newton.direction._bfgs cimport bfgs_hessian
 from cmargin._core.newton.direction._conjugate_gradients cimport conjugate_gradients
 from cmargin._core.newton.direction._l1_model cimport step_model
 from cmargin._core.penalties._penalty cimport penalty_t
@@ -22,19 +22,19 @@ from cmargin._core.util._stop cimport stop_rule
 
 cdef enum status_id:             # names in `STATUS`
     WAITING, RUNNING, CONVERGED, DECREMENT, WIDTH, STALLED, ROUNDED, STOPPED, MAX_TIME, MAX_PASSES,
-    LEFT,                        # products are not worth their reads
+    LEFT,                        # products cost more than a factor
     DIVERGED,                    # a number is not finite
     CALLBACK, INTERRUPTED        # as whoever leaves it may say
 
 
 cdef enum phase_id:              # what was asked for
-    MEASURING, FIRST_LOOK, FRESH_LOOK, FULL_STEP, SEARCH, SHORTER_STEP, SETTLING,
+    MEASURING, FIRST_EVALUATION, FRESH_EVALUATION, FULL_STEP, SEARCH, SHORTER_STEP, SETTLING,
     OWN                          # by a driver that has this one's state, and phases of its own
 
 
 cdef enum action_id:             # what a direction answers; the driver alone asks
     FOUND,                       # it is in `point.d`
-    ASK_HESSP,                   # the product of the Hessian with `pcg.asked`
+    ASK_HESSP,                   # the Hessian-vector product with `pcg.asked`
     ASK_MODEL,                   # the minimum of `l1_columns.model`
     ASK_EVALUATE,                # the point once more, with the curvature that is now wanted
     ASK_AFRESH,                  # the same with the rows' numbers afresh: they are of no use
@@ -84,7 +84,7 @@ cdef struct newton_limits:       # where another way is taken: numbers and reaso
     double l2_path_step
     double l2_path_gap
     double l1_path_rows
-    double l1_path_rows_jumping
+    double l1_path_rows_discontinuous
 
 
 cdef struct newton_point:        # where the steps are, and the step from there
@@ -123,7 +123,7 @@ cdef struct newton_bound:        # the best point and the best bound, and what r
     double gradient_norm         # of a fit that has no bound: at best_w, relative to w = 0,
     double norm_at_zero          # and there
     # ---- pointers from here on
-    dual_point told              # dual variables of the last evaluation,
+    dual_point last              # dual variables of the last evaluation,
     double *dual_sums            # (2, max(1, p)) and their sums s a y x over the positive and the negative rows
     dual_point best              # behind best_dual
     double *best_w               # (p,)
@@ -140,7 +140,7 @@ cdef struct newton_curvature:    # shared by the directions: the block that was 
     # ---- pointers from here on
     double *block                # (order, order) upper triangle; scaled in place
     Py_ssize_t *active           # (p,) columns of the next block
-    double *column_scale         # (p,) curvature of the columns, where a subset of the rows has told it
+    double *column_scale         # (p,) curvature of the columns, where it is known from a subset of the rows
     double *work                 # block_work_size(order) doubles
     Py_ssize_t work_order        # for which there is memory
     bint (*make_room)(newton_state *at, Py_ssize_t order) noexcept nogil     # for `work`; False: there is none
@@ -155,9 +155,9 @@ cdef struct cholesky_state:      # what the last factor says of the next block
 cdef struct pcg_state:           # directions by conjugate gradients, or with l1 by columns
     double tried                 # reads of products on trial so far
     double mean_then             # mean curvature where the diagonal was summed; 0: nowhere
-    bint by_products             # these are the directions
-    bint or_leave                # to leave where they are not worth it: steps by a factor are for another driver
-    int worth                    # until a step takes as many products; 0: always
+    bint in_use                  # these are the directions
+    bint or_leave                # to leave where they do not pay off: steps by a factor are for another driver
+    int products_limit           # until a step takes as many products; 0: always
     # ---- pointers from here on
     const double *asked          # (p,) whose product with the Hessian is wanted, or NULL: its diagonal
     conjugate_gradients cg
@@ -168,8 +168,8 @@ cdef struct sampled_state:       # products that the curvature of a sample of th
     uint64_t seed
     double filled                # rows in samples so far, in those wanted: few where long rows have little curvature
     Py_ssize_t rows              # of a sample; 0: none
-    int worth                    # until a step takes as many of these products
-    bint in_use                  # products are preconditioned, and evaluations tell the curvature of such a sample
+    int products_limit           # until a step takes as many of these products
+    bint in_use                  # products are preconditioned, and evaluations sum the curvature of such a sample
     bint measured                # there are column weights, and rows know their lengths
     bint forgotten               # but not those of a driver that goes on from a checkpoint
     # ---- pointers from here on
@@ -193,14 +193,14 @@ cdef struct lagged_state:        # the Hessian of an earlier point, corrected by
     double fall                  # of the gradient in a step with it
     Py_ssize_t n_steps           # with it
     bint in_use
-    kept_curvature kept          # its pointers, and others, from here on
+    bfgs_hessian kept            # its pointers, and others, from here on
     double *change               # (p,) of the gradient in a step; before it is known, the gradient before
 
 
 cdef struct working_set_state:   # steps to the optimum of the rows near the hinge: `solvers/newton/working_set.py`
     double width_then            # where the other steps go on at most, once these are over,
     double open_then             # and what the objective is then believed to be too high
-    bint allowed                 # NEAREST may be asked: the rows are many
+    bint allowed                 # WORKING_SET may be asked: the rows are many
     bint in_use
     bint proposed                # the next step is in `d`
 
@@ -214,7 +214,7 @@ cdef struct newton_counts:
     double seconds_system
     double seconds_search
     double seconds_trace         # of the margins
-    Py_ssize_t n_iter            # looks, of a fit by the gradient those that end a step
+    Py_ssize_t n_iter            # evaluations, of a fit by the gradient those that end a step
 
 
 cdef struct newton_history:

@@ -1,4 +1,4 @@
-"""The end of a step of full length, `scratch` = w + d, after the look there; reasons in ``_step_end.pyx``."""
+"""The end of a step of full length, `scratch` = w + d, after the evaluation there; reasons in ``_step_end.pyx``."""
 
 from cmargin._core.newton._state cimport newton_state
 
@@ -7,7 +7,7 @@ cdef struct line_rule:           # what a step must reach
     double slope_kept            # a full step is kept if the slope at its end is at most this part of the first
     double longest               # a step is at most so many Newton steps long
     double searched              # part of the first slope that a search may leave
-    double worth_a_read          # of the first slope: what a length that was searched for has to win
+    double read_gain       # of the first slope: what a length that was searched for has to win
     double vanishing             # decrease, beside the value, that no sum could show
 
 
@@ -20,7 +20,7 @@ cdef bint is_poor(const newton_state *at) noexcept nogil
 # whether it is one to stay at all the same, where the minimum of the line is at ``step``
 cdef bint is_good_enough(const newton_state *at, double step) noexcept nogil
 
-# whether the look there certifies it
+# whether the evaluation there certifies it
 cdef bint is_certified(newton_state *at) noexcept nogil
 
 # the line to search for a better length; `line.s` is the first trial

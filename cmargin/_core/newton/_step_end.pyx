@@ -1,6 +1,6 @@
 """The end of a step of full length: whether it is a place to stay, and where it is not, the line to search.
 
-Value and slope along the line are exact there, from the look; a better length is found on numbers kept per row.
+Value and slope along the line are exact there, from the evaluation; a better length is found on numbers kept per row.
 """
 
 from libc.math cimport INFINITY, fabs
@@ -12,9 +12,9 @@ from cmargin._core.penalties._penalties cimport has_kinks, penalty_slope
 from cmargin._core.util._stop cimport is_done
 
 cdef double FIRST_SLOPE_KEPT = 0.1       # `slope_kept` of the first step from w = 0 of a smooth loss, see `leaves_zero`
-cdef line_rule WITH_BOUND = line_rule(slope_kept=0.5, longest=16, searched=1e-4, worth_a_read=0.2, vanishing=1e-16)
+cdef line_rule WITH_BOUND = line_rule(slope_kept=0.5, longest=16, searched=1e-4, read_gain=0.2, vanishing=1e-16)
 # a fit by the gradient's norm takes steps that its value no longer shows
-cdef line_rule BY_GRADIENT = line_rule(slope_kept=0.9, longest=INFINITY, searched=1e-3, worth_a_read=0, vanishing=1e-17)
+cdef line_rule BY_GRADIENT = line_rule(slope_kept=0.9, longest=INFINITY, searched=1e-3, read_gain=0, vanishing=1e-17)
 cdef double ROUNDING = 1e-14             # and the value may grow by so much of itself in one of them
 
 
@@ -47,7 +47,7 @@ cdef bint is_poor(const newton_state *at) noexcept nogil:
 
 cdef bint is_good_enough(const newton_state *at, double step) noexcept nogil:
     # beside the minimum, at ``step``: by convexity it is lower by the slope at the end times the way there at most
-    return descends(at) and fabs(slope_at_end(at) * (step - 1)) <= rule_of(at).worth_a_read * -at.point.slope
+    return descends(at) and fabs(slope_at_end(at) * (step - 1)) <= rule_of(at).read_gain * -at.point.slope
 
 
 cdef bint is_certified(newton_state *at) noexcept nogil:

@@ -8,24 +8,24 @@ from cmargin._core.penalties._penalty cimport lay_out
 
 
 cdef enum:
-    W, D, TAKEN, G, L2_EACH, L1_EACH, SCRATCH, ZERO, KEYS, BEST_W, TOLD_V, BEST_V, RMS, SCALE,
+    W, D, TAKEN, G, L2_EACH, L1_EACH, SCRATCH, ZERO, KEYS, BEST_W, LAST_V, BEST_V, RMS, SCALE,
     SUMS_POS, SUMS_NEG,
-    X, R, PRODUCT_OF, SEARCHED, CURVATURE, WEIGHT, N_BY_PRODUCTS,   # for conjugate gradients,
+    X, R, CG_PRODUCT, SEARCHED, CURVATURE, WEIGHT, N_BY_PRODUCTS,   # for conjugate gradients,
     ACROSS = N_BY_PRODUCTS, SLOPE, SIGNED, L1_USED, SCALE_OF_X, PLACE, N_BY_COLUMNS   # and then for the model with l1
 
 
 cdef inline Py_ssize_t n_vectors(const newton_state *at) noexcept nogil:
-    if not at.pcg.by_products:
+    if not at.pcg.in_use:
         return X
     return N_BY_COLUMNS if has_kinks(&at.penalty.user) else N_BY_PRODUCTS
 
 
-cdef inline void point_at_product_vectors(newton_state *at, double *v, Py_ssize_t *places) noexcept nogil:
+cdef inline void point_at_cg_vectors(newton_state *at, double *v, Py_ssize_t *places) noexcept nogil:
     # those of conjugate gradients, and of the model with l1
     cdef Py_ssize_t room = max(1, at.p)
     cdef conjugate_gradients *cg = &at.pcg.cg
     cdef step_model *model = &at.l1_columns.model
-    cg.n, cg.x, cg.r, cg.product = at.p, v + X * room, v + R * room, v + PRODUCT_OF * room
+    cg.n, cg.x, cg.r, cg.product = at.p, v + X * room, v + R * room, v + CG_PRODUCT * room
     cg.search, at.pcg.diagonal = v + SEARCHED * room, v + CURVATURE * room
     cg.diagonal, at.sampled.column_weight = at.pcg.diagonal, v + WEIGHT * room
     if has_kinks(&at.penalty.user):
@@ -42,10 +42,10 @@ cdef inline void point_at_vectors(newton_state *at, double *v, Py_ssize_t *place
     at.point.g, at.point.scratch, at.point.zero = v + G * room, v + SCRATCH * room, v + ZERO * room
     at.penalty.step = at.penalty.user
     lay_out(&at.penalty.step, v + L2_EACH * room, v + L1_EACH * room)
-    at.bound.best_w, at.bound.told.v, at.bound.best.v = v + BEST_W * room, v + TOLD_V * room, v + BEST_V * room
+    at.bound.best_w, at.bound.last.v, at.bound.best.v = v + BEST_W * room, v + LAST_V * room, v + BEST_V * room
     at.bound.rms, at.bound.dual_sums = v + RMS * room, v + SUMS_POS * room
     at.l1_block.index, at.l1_block.keys = places, v + KEYS * room
     at.curvature.active, at.curvature.column_scale = places + 3 * at.p, v + SCALE * room
-    if at.pcg.by_products:
-        point_at_product_vectors(at, v, places)
-    at.bound.told.n = at.bound.best.n = at.p if at.penalty.user.free < 0 else at.p - 1
+    if at.pcg.in_use:
+        point_at_cg_vectors(at, v, places)
+    at.bound.last.n = at.bound.best.n = at.p if at.penalty.user.free < 0 else at.p - 1

@@ -7,7 +7,7 @@ from cmargin._core.newton._point cimport gap_of
 from cmargin._core.newton._state cimport RUNNING, newton_state
 
 
-cdef inline bint wants_near(const newton_state *at, double smoothing_error) noexcept nogil:
+cdef inline bint wants_working_set(const newton_state *at, double smoothing_error) noexcept nogil:
     # where no subset has led near the optimum, Newton steps do first
     cdef double close = 0.01                 # of the objective: what smoothing may cost there
     return at.working_set.allowed and at.status == RUNNING and at.point.predicted > 0 and at.point.step == 1 \
@@ -16,12 +16,12 @@ cdef inline bint wants_near(const newton_state *at, double smoothing_error) noex
 
 
 cdef inline bint is_too_short(const newton_state *at) noexcept nogil:
-    # of such a step, to be worth a read of its own: its end was looked at
+    # of such a step, to pay for a read of its own: its end was evaluated
     cdef double least = 0.05
     return at.working_set.in_use and at.point.step < least
 
 
-cdef inline double width_after_near(const newton_state *at) noexcept nogil:
+cdef inline double width_after_working_set(const newton_state *at) noexcept nogil:
     # ``after`` times what is left of the objective
     cdef double after = 30
     cdef double left = min(gap_of(at) * at.bound.objective, at.working_set.open_then)

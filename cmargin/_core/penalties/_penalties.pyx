@@ -1,7 +1,7 @@
 """Dual values of a penalty: what it takes from a bound of the objective.
 
 For dual variables a with v = (1/N) sum s a y x and S = (1/N) sum s G(a), D(a) = S - sum phi_j*(v_j). G is concave and
-G(0) = 0, so that a part t of the dual variables is worth t S at least: D(t a) >= t S - sum phi_j*(t v_j).
+G(0) = 0, so that a part t of the dual variables adds t S at least: D(t a) >= t S - sum phi_j*(t v_j).
 """
 
 import numpy as np

@@ -1,10 +1,11 @@
-"""A look of the dual at all rows; what is behind it stands in ``_dual_evaluate.pyx``."""
+"""An evaluation of the dual over all rows; what is behind it stands in ``_dual_evaluate.pyx``."""
 
 from cmargin._core.rows._dual_rows cimport dual_rows
 
 
 # argmin over t of sum |code_i| max(0, u_i - y_i t);  key, weight (n,) scratch
-cdef double shift_of(Py_ssize_t n, const double *code, const double *u, double *key, double *weight) noexcept nogil
+cdef double shift_of(Py_ssize_t n, const double *signed_weight, const double *u, double *key,
+                     double *weight) noexcept nogil
 
 # argmin over t >= 0 of t^2 square / 2 + sum upper max(0, 1 - t z)
 cdef double scale_of(Py_ssize_t n, const double *upper, const double *z, double square, double *key,

@@ -1,8 +1,8 @@
-"""What a look of the dual makes of all slacks at once: the best intercept, the best multiple of w, a balanced bound.
+"""What an evaluation of the dual makes of all slacks: the best intercept, the best multiple of w, a balanced bound.
 
 Intercept and multiple are roots of a sum that rises from breakpoint to breakpoint. Only one place of their order is
 wanted, so they are never sorted: a pivot splits those still in question, and one side of it is done with. Where the
-rows have ridges, that sum has no jumps, and Newton's method finds the root in a few passes over the slacks.
+rows have ridges, that sum is continuous, and Newton's method finds the root in a few passes over the slacks.
 """
 
 import numpy as np
@@ -51,15 +51,16 @@ cdef parts_sums split(double *key, double *weight, double pivot, Py_ssize_t lo, 
     return sums
 
 
-cdef double shift_of(Py_ssize_t n, const double *code, const double *u, double *key, double *weight) noexcept nogil:
+cdef double shift_of(Py_ssize_t n, const double *signed_weight, const double *u, double *key,
+                     double *weight) noexcept nogil:
     # a weighted quantile of y u
     cdef Py_ssize_t lo = 0, hi = n, i, first = 0, last = 0
     cdef double wanted = 0, pivot = 0
     cdef parts_sums sums
     for i in range(n):
-        key[i] = u[i] if code[i] >= 0 else -u[i]
-        weight[i] = code[i] if code[i] >= 0 else -code[i]
-        wanted += max(code[i], 0.0)
+        key[i] = u[i] if signed_weight[i] >= 0 else -u[i]
+        weight[i] = signed_weight[i] if signed_weight[i] >= 0 else -signed_weight[i]
+        wanted += max(signed_weight[i], 0.0)
     while lo < hi:
         pivot = pivot_of(key, lo, hi)
         sums = split(key, weight, pivot, lo, hi, &first, &last)
@@ -77,12 +78,12 @@ cdef double scale_of(Py_ssize_t n, const double *upper, const double *z, double 
                      double *weight) noexcept nogil:
     # where the slope, which rises, passes 0
     cdef Py_ssize_t lo = 0, hi = 0, i, first = 0, last = 0
-    cdef double pull = 0, reached = 0, pivot        # of the rows not yet at their margin; where the last one got there
+    cdef double slope = 0, reached = 0, pivot       # of the rows not yet at their margin; where the last one got there
     cdef parts_sums sums
     if not square > 0:
         return 1.0
     for i in range(n):
-        pull += upper[i] * z[i]
+        slope += upper[i] * z[i]
         if z[i] > 0 and upper[i] > 0:
             key[hi] = 1 / z[i]
             weight[hi] = upper[i] * z[i]
@@ -90,18 +91,19 @@ cdef double scale_of(Py_ssize_t n, const double *upper, const double *z, double 
     while lo < hi:
         pivot = pivot_of(key, lo, hi)
         sums = split(key, weight, pivot, lo, hi, &first, &last)
-        if square * pivot >= pull - sums.below:
+        if square * pivot >= slope - sums.below:
             hi = first
         else:
-            pull -= sums.below + sums.beside
+            slope -= sums.below + sums.beside
             reached = pivot
             lo = max(last, lo + 1)
-    return max(pull / square, reached)
+    return max(slope / square, reached)
 
 
-cdef double root_of(const dual_rows *rows, const double *start, const double *along, double square,
+cdef double root_of(const dual_rows *rows, const double *start, const double *direction, double square,
                     double t) noexcept nogil:
-    # argmin of t^2 square / 2 + sum of the losses at start_i - t along_i, from t on; NULL: 1, the signs of the classes
+    # argmin of t^2 square / 2 + sum of the losses at start_i - t direction_i, from t on; NULL: 1,
+    # the signs of the classes
     cdef double low = -INFINITY, high = INFINITY, slope, bend, d, u, a, new
     cdef Py_ssize_t i
     cdef int steps = ROOT_STEPS
@@ -109,7 +111,7 @@ cdef double root_of(const dual_rows *rows, const double *start, const double *al
         steps -= 1
         slope, bend = t * square, square
         for i in range(rows.n):
-            d = along[i] if along != NULL else 1 if rows.code[i] >= 0 else -1
+            d = direction[i] if direction != NULL else 1 if rows.signed_weight[i] >= 0 else -1
             u = (start[i] if start != NULL else 1) - t * d
             a = pointed_to(u, rows.upper[i], rows.ridge[i])
             slope -= a * d
@@ -135,9 +137,9 @@ cdef best_multiple multiple_of(const dual_rows *rows, const double *w, const dou
     cdef best_multiple best
     best.shift, best.scale = 0, 1
     if rows.free:
-        best.shift = root_of(rows, u, NULL, 0, 0) if rows.smooth else shift_of(n, rows.code, u, room, room + n)
+        best.shift = root_of(rows, u, NULL, 0, 0) if rows.smooth else shift_of(n, rows.signed_weight, u, room, room + n)
     for i in range(n):
-        z[i] = 1 - (u[i] - (best.shift if rows.code[i] >= 0 else -best.shift))
+        z[i] = 1 - (u[i] - (best.shift if rows.signed_weight[i] >= 0 else -best.shift))
     if largest > 0:
         best.scale = root_of(rows, NULL, z, square, 1) if rows.smooth else \
             scale_of(n, rows.upper, z, square, room, room + n)
@@ -151,7 +153,7 @@ cdef best_multiple multiple_of(const dual_rows *rows, const double *w, const dou
 # ---------------------------------------------------------------- a balanced point near a
 
 cdef inline bint gives(const balancing *by, const dual_rows *rows, Py_ssize_t i) noexcept nogil:
-    return (rows.code[i] >= 0) == by.heavier and by.a[i] > 0 and (not by.face or by.a[i] < rows.upper[i])
+    return (rows.signed_weight[i] >= 0) == by.heavier and by.a[i] > 0 and (not by.face or by.a[i] < rows.upper[i])
 
 
 cdef void ask_for(balancing *by, const dual_rows *rows, bint face) noexcept nogil:
@@ -196,12 +198,12 @@ cdef bint balance_part(balancing *by, dual_rows *rows, Py_ssize_t most) noexcept
 
 # ---------------------------------------------------------------- the same for those who have arrays
 
-def best_shift(const double[::1] code, const double[::1] u):
+def best_shift(const double[::1] signed_weight, const double[::1] u):
     """argmin over t of sum |code_i| max(0, u_i - y_i t): a weighted quantile of y u."""
     cdef Py_ssize_t n = u.shape[0]
     cdef double[:, ::1] room = np.empty((2, n + 1))
-    must_fit(code.shape[0] == n and n > 0, "best_shift")
-    return shift_of(n, &code[0], &u[0], &room[0, 0], &room[1, 0])
+    must_fit(signed_weight.shape[0] == n and n > 0, "best_shift")
+    return shift_of(n, &signed_weight[0], &u[0], &room[0, 0], &room[1, 0])
 
 
 def best_scale(const double[::1] upper, const double[::1] z, double square):
@@ -212,7 +214,7 @@ def best_scale(const double[::1] upper, const double[::1] z, double square):
     return scale_of(n, &upper[0], &z[0], square, &room[0, 0], &room[1, 0])
 
 
-def smooth_minimum(DualBlocks blocks, const double[::1] start, const double[::1] along, double square, double t):
+def smooth_minimum(DualBlocks blocks, const double[::1] start, const double[::1] direction, double square, double t):
     """argmin of t^2 square / 2 + sum of the losses at start_i - t along_i, where all rows have ridges; from t on."""
-    must_fit(start.shape[0] == along.shape[0] == blocks.rows.n, "smooth_minimum")
-    return root_of(&blocks.rows, &start[0], &along[0], square, t)
+    must_fit(start.shape[0] == direction.shape[0] == blocks.rows.n, "smooth_minimum")
+    return root_of(&blocks.rows, &start[0], &direction[0], square, t)

@@ -108,7 +108,7 @@ cdef void read_part(face_step *at, Py_ssize_t hi) noexcept nogil:
         i = at.face[k]
         if k + AHEAD < at.n:
             fetch_row(&rows.source, at.face[k + AHEAD])
-        sign = 1 if rows.code[i] >= 0 else -1
+        sign = 1 if rows.signed_weight[i] >= 0 else -1
         r, ridge = at.r[k], rows.ridge[i]
         if at.step != 0:
             r -= at.step * sign * (constant + row_product(&rows.source, i, at.direction))

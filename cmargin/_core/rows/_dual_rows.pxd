@@ -11,22 +11,22 @@ cdef struct dual_rows:               # nothing is copied
     row_source source
     Py_ssize_t n
     Py_ssize_t m                     # features; vectors of columns have m + 1 numbers
-    const double *code               # (n,) sample weight with the sign of the class; 0 counts as positive
+    const double *signed_weight      # (n,) sample weight with the sign of the class; 0 counts as positive
     const double *upper              # (n,) largest dual variables; may be infinite where
-    const double *ridge              # (n,) the bend of their worth is not 0
+    const double *ridge              # (n,) the bend of their gain is not 0
     const double *square             # (n,) |x - mean|^2 + bias^2 + ridge, positive
     double bias                      # of the column of constants, 0 without an intercept
     bint free                        # whether its weight is
     bint smooth                      # whether there are ridges
     double density                   # part of the entries that is stored
     const double *mean               # (m,) where rows are seen from; NULL: from 0
-    const double *along              # (n,) <x, mean>, zeros without
+    const double *x_dot_mean         # (n,) <x, mean>, zeros without
     double mean_square
     Py_ssize_t n_read                # rows, so far
 
 
-# what a dual variable is worth, before |w|^2 / 2 is taken off
-cdef inline double worth_of(double a, double ridge) noexcept nogil:
+# what a dual variable adds to the bound, before |w|^2 / 2 is taken off
+cdef inline double gain_of(double a, double ridge) noexcept nogil:
     return a * (1 - ridge * a / 2)
 
 

@@ -9,8 +9,8 @@ from cmargin._core.rows._rows import Rows
 class DualBlocks:
     reads: Any
     def __init__(
-        self, X: Rows, code: np.ndarray, upper: np.ndarray, ridge: np.ndarray, square: np.ndarray, bias: float,
-        free: bool, density: float, along: np.ndarray, mean: np.ndarray | None = ...,
+        self, X: Rows, signed_weight: np.ndarray, upper: np.ndarray, ridge: np.ndarray, square: np.ndarray, bias: float,
+        free: bool, density: float, x_dot_mean: np.ndarray, mean: np.ndarray | None = ...,
     ) -> None: ...
     def products(self, listed: np.ndarray, v: np.ndarray) -> Any: ...
     def add(self, listed: np.ndarray, c: np.ndarray, v: np.ndarray) -> Any: ...

@@ -2,12 +2,12 @@
 
 (a) w = sum_i a_i y_i x_i, 0 <= a_i <= upper_i: whatever changes a_i adds a multiple of one row to w, and the slope in
     a_i is the slack u_i = 1 - y_i <w, x_i>, less ridge_i a_i. Ridges are 0 where the loss is the hinge; where its
-    dual variables are worth less the larger they are, they say how much. The last entry of w belongs to a column of
-    constants ``bias``, 0 without an intercept.
+    dual variables add less to the bound the larger they are, they say how much. The last entry of w belongs to a column
+    of constants ``bias``, 0 without an intercept.
 (b) Every function reads the rows of a list, in its order, on one thread: the same bits for any number of threads,
     which work on different classes.
 (c) The format is known to `row_product`, `add_row` and `fetch_row` only; w and all sums are float64 whatever the rows.
-    The sign of a code s_i y_i is the class; 0 counts as positive.
+    The sign of the signed weight s_i y_i is the class; 0 counts as positive.
 (d) Rows may be seen from their mean: x_i then stands for x_i - mean, and rows stay as they are.
 """
 
@@ -45,7 +45,7 @@ cdef void dual_products(dual_rows *rows, const Py_ssize_t *listed, Py_ssize_t lo
         if k + AHEAD < hi:
             fetch_row(&rows.source, k + AHEAD if listed == NULL else listed[k + AHEAD])
         z = constant + row_product(&rows.source, i, v)
-        out[k] = z if rows.code[i] >= 0 else -z
+        out[k] = z if rows.signed_weight[i] >= 0 else -z
     rows.n_read += hi - lo
 
 
@@ -57,7 +57,7 @@ cdef double add_listed(dual_rows *rows, const Py_ssize_t *listed, Py_ssize_t lo,
         if c[k] == 0:
             continue
         i = k if listed == NULL else listed[k]
-        signed = c[k] if rows.code[i] >= 0 else -c[k]
+        signed = c[k] if rows.signed_weight[i] >= 0 else -c[k]
         total += signed
         add_row(signed, &rows.source, i, v)
         rows.n_read += 1
@@ -75,30 +75,30 @@ cdef class DualBlocks:
     Parameters
     ----------
     X : Rows
-    code, upper, ridge, square : (n_rows,) arrays
-        Sample weight with the sign of the class; largest dual variables; bends of their worth; |x|^2 + bias^2 + ridge,
+    signed_weight, upper, ridge, square : (n_rows,) arrays
+        Sample weight with the sign of the class; largest dual variables; bends of their gains; |x|^2 + bias^2 + ridge,
         positive.
     bias, free : float, bool
         The column of constants, and whether its weight is free.
     density : float
         Part of the entries that is stored.
-    along : (n_rows,) array
+    x_dot_mean : (n_rows,) array
         <x_i, mean>, zeros without
     mean : (m,) array, optional
         where rows are seen from.
     """
 
-    def __init__(self, Rows X, const double[::1] code, const double[::1] upper, const double[::1] ridge,
-                 const double[::1] square, double bias, bint free, double density, const double[::1] along,
+    def __init__(self, Rows X, const double[::1] signed_weight, const double[::1] upper, const double[::1] ridge,
+                 const double[::1] square, double bias, bint free, double density, const double[::1] x_dot_mean,
                  const double[::1] mean=None):
         cdef dual_rows *rows = &self.rows
         cdef Py_ssize_t n = X.view.n_rows
-        must_fit(n > 0 and code.shape[0] == upper.shape[0] == ridge.shape[0] == square.shape[0] == n
-                 and along.shape[0] == n and (mean is None or mean.shape[0] == X.view.n_features), "DualBlocks")
-        self.keep = X, code, upper, ridge, square, along, mean
+        must_fit(n > 0 and signed_weight.shape[0] == upper.shape[0] == ridge.shape[0] == square.shape[0] == n
+                 and x_dot_mean.shape[0] == n and (mean is None or mean.shape[0] == X.view.n_features), "DualBlocks")
+        self.keep = X, signed_weight, upper, ridge, square, x_dot_mean, mean
         rows.source, rows.n, rows.m = source_of(X), n, X.view.n_features
-        rows.code, rows.upper, rows.ridge = &code[0], &upper[0], &ridge[0]
-        rows.square, rows.along = &square[0], &along[0]
+        rows.signed_weight, rows.upper, rows.ridge = &signed_weight[0], &upper[0], &ridge[0]
+        rows.square, rows.x_dot_mean = &square[0], &x_dot_mean[0]
         rows.bias, rows.free, rows.density, rows.smooth = bias, free, density, np.any(ridge)
         if mean is not None and mean.shape[0] > 0:
             rows.mean = &mean[0]

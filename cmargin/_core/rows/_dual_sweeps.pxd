@@ -10,7 +10,7 @@ cdef enum:
     KEPT = RATE_OVER + 1
 
 cdef enum wish_id:
-    ANOTHER_SWEEP, A_LOOK, A_STEP, TO_GIVE_UP
+    ANOTHER_SWEEP, AN_EVALUATION, A_STEP, TO_GIVE_UP
 
 
 cdef struct dual_sweeps:
@@ -21,12 +21,12 @@ cdef struct dual_sweeps:
     double *w_before
     double *apart                    # (m + 1,) w without `held` times the mean, which a sweep takes off at its end
     Py_ssize_t *order                # (n,) the rows at work come first
-    Py_ssize_t *turn                 # (n,) the rows of a sweep, in its order
+    Py_ssize_t *queue                # (n,) the rows of a sweep, in its order
     int *nap                         # (n,) sweeps that a row was left out of last; the sweep that it comes back in
     int *wake
     uint64_t *stream                 # (4,)
     # ---- what a checkpoint holds, beside these arrays: down to ``now``
-    double total                     # sum of what a is worth,
+    double total                     # sum of what a adds to the bound,
     double balance                   # sum a y
     double smallest                  # slopes that moved a row,
     double largest
@@ -44,11 +44,11 @@ cdef struct dual_sweeps:
     bint under_way
     bint stretches
     Py_ssize_t n_active
-    Py_ssize_t n_turns
+    Py_ssize_t n_queued
     Py_ssize_t n_gaps
     Py_ssize_t on_face
     Py_ssize_t moved
-    Py_ssize_t at                    # place in the turn
+    Py_ssize_t at                    # place in the queue
     int now                          # number of the sweep
     # ---- a call: some sweeps, see `begin_call`
     Py_ssize_t at_most

@@ -1,4 +1,4 @@
-"""Sweeps over the dual variables of one binary problem, as many in a call as nobody has to look in between.
+"""Sweeps over the dual variables of one binary problem, as many in a call as nobody has to check in between.
 
 With a few hundred rows at work a sweep takes less time than the NumPy calls that would surround it. So all that belongs
 to a sweep is here: order, step along its change, intercept, and whether another sweep is the best thing to do. A call
@@ -6,7 +6,7 @@ that has read enough rows ends in the middle of a sweep, and the next one goes o
 length: where it was cut leaves no trace.
 
 A row that stays at its bound is left out of the next 1, 3, 7 sweeps, until one of them moves it; one that is far inside
-its bound leaves until the next look.
+its bound leaves until the next evaluation.
 """
 
 import numpy as np
@@ -16,17 +16,17 @@ from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
 from cmargin._core.rows._dual_evaluate cimport balance_part, balancing, begin_balancing
-from cmargin._core.rows._dual_rows cimport AHEAD, DualBlocks, dual_rows, gap_at, mean_product, take_mean, worth_of
+from cmargin._core.rows._dual_rows cimport AHEAD, DualBlocks, dual_rows, gap_at, mean_product, take_mean, gain_of
 from cmargin._core.rows._tiles cimport add_row, fetch_row, row_product
 from cmargin._core.util._random cimport shuffle_places
 from cmargin._core.util._serialise cimport numbers_between, restore, serialised, span
 from cmargin._core.util._shapes cimport must_fit
 
 cdef enum:
-    LONGEST_NAP = 7                  # sweeps that a row at its bound may be left out of, until the next look
+    LONGEST_NAP = 7                  # sweeps that a row at its bound may be left out of, until the next evaluation
     NEVER = 2147483647
 
-cdef double ENOUGH = 0.7             # of the tolerance: gap seen by a sweep at which a first look is worth its read
+cdef double ENOUGH = 0.7             # of the tolerance: a sweep's gap at which a first evaluation pays off
 cdef double STRETCH = 4.0            # entries of rows swept, over columns, from which on vectors of columns cost little
 cdef double LONGEST = 1000.0         # sweeps' changes that the step along one may be long
 cdef double HELPFUL = 0.3            # a Newton step after which the gap is a larger part of that before:
@@ -35,7 +35,8 @@ cdef Py_ssize_t FEW_MOVED = 3        # a Newton step is tried if no more rows th
 cdef Py_ssize_t FACE_MOVED = 5000    # or one in 5,000 of the face, came to a bound or left one
 
 # what a call ends with
-WISHES = {"another sweep": ANOTHER_SWEEP, "a look": A_LOOK, "a Newton step": A_STEP, "to give up": TO_GIVE_UP}
+WISHES = {"another sweep": ANOTHER_SWEEP, "an evaluation": AN_EVALUATION, "a Newton step": A_STEP,
+          "to give up": TO_GIVE_UP}
 
 
 cdef class DualSweeps:
@@ -69,14 +70,14 @@ cdef class DualSweeps:
         cdef Py_ssize_t n = blocks.rows.n
         cdef double[::1] before = np.zeros(n), w_before = np.zeros(w.shape[0])
         cdef double[::1] apart = np.zeros(w.shape[0]) if blocks.rows.mean != NULL else w
-        cdef Py_ssize_t[::1] order = np.arange(n, dtype=np.intp), turn = np.empty(n, np.intp)
+        cdef Py_ssize_t[::1] order = np.arange(n, dtype=np.intp), queue = np.empty(n, np.intp)
         cdef int[::1] nap = np.zeros(n, np.int32), wake = np.zeros(n, np.int32)
         must_fit(a.shape[0] == n and w.shape[0] == blocks.rows.m + 1 and stream.shape[0] == 4, "DualSweeps")
         self.blocks, at.rows = blocks, &blocks.rows
-        self.arrays = [a.base, w.base, before.base, w_before.base, apart.base, order.base, turn.base, nap.base,
+        self.arrays = [a.base, w.base, before.base, w_before.base, apart.base, order.base, queue.base, nap.base,
                        wake.base, stream.base]
         at.a, at.w, at.before, at.w_before, at.apart = &a[0], &w[0], &before[0], &w_before[0], &apart[0]
-        at.order, at.turn, at.nap, at.wake, at.stream = &order[0], &turn[0], &nap[0], &wake[0], &stream[0]
+        at.order, at.queue, at.nap, at.wake, at.stream = &order[0], &queue[0], &nap[0], &wake[0], &stream[0]
         at.n_active, at.low, at.high, at.patience = n, -INFINITY, INFINITY, patience
         at.gap = at.gap_before = INFINITY
         at.part = ENOUGH
@@ -234,28 +235,28 @@ cdef void take_sums(dual_sweeps *at) noexcept nogil:
     cdef Py_ssize_t i
     at.total = at.balance = 0
     for i in range(at.rows.n):
-        at.total += worth_of(at.a[i], at.rows.ridge[i])
-        at.balance += at.a[i] if at.rows.code[i] >= 0 else -at.a[i]
+        at.total += gain_of(at.a[i], at.rows.ridge[i])
+        at.balance += at.a[i] if at.rows.signed_weight[i] >= 0 else -at.a[i]
 
 
 cdef void begin_sweep(dual_sweeps *at) noexcept nogil:
     cdef Py_ssize_t n = 0, i, k
     at.now += 1
     for k in range(at.n_active):
-        at.turn[n] = at.order[k]
+        at.queue[n] = at.order[k]
         n += at.wake[at.order[k]] <= at.now
     at.stretches = n * at.rows.density > STRETCH
     if n > 0:
-        shuffle_places(at.turn, n, at.stream)
+        shuffle_places(at.queue, n, at.stream)
     if at.stretches:
         for k in range(n):
-            i = at.turn[k]
+            i = at.queue[k]
             at.before[i] = at.a[i]
         memcpy(at.w_before, at.w, (at.rows.m + 1) * sizeof(double))
     if at.rows.mean != NULL:
         memcpy(at.apart, at.w, (at.rows.m + 1) * sizeof(double))
     at.held, at.constant = 0, -mean_product(at.rows, at.w)
-    at.n_turns, at.at, at.under_way = n, 0, True
+    at.n_queued, at.at, at.under_way = n, 0, True
     at.smallest = at.largest = at.seen = 0
     at.moved = 0
     at.rows_read += n
@@ -269,18 +270,18 @@ cdef void go_on(dual_sweeps *at, double until) noexcept nogil:
     cdef const double *upper = rows.upper
     cdef double *a = at.a
     cdef double *w = at.apart
-    cdef const double *along = rows.along
-    cdef Py_ssize_t *turn = at.turn
-    cdef Py_ssize_t k = at.at, n = at.n_turns, m = rows.m, i
+    cdef const double *x_dot_mean = rows.x_dot_mean
+    cdef Py_ssize_t *queue = at.queue
+    cdef Py_ssize_t k = at.at, n = at.n_queued, m = rows.m, i
     cdef double u, slope, ridge, sign, old, new, change
     while k < n and at.worked < until:
-        i = turn[k]
+        i = queue[k]
         k += 1
         at.worked += 1
         if k + AHEAD <= n:                                   # the next rows lie anywhere
-            fetch_row(&rows.source, turn[k + AHEAD - 1])
-        sign = 1 if rows.code[i] >= 0 else -1
-        u = 1 - sign * (rows.bias * w[m] + at.constant - at.held * along[i] + row_product(&rows.source, i, w))
+            fetch_row(&rows.source, queue[k + AHEAD - 1])
+        sign = 1 if rows.signed_weight[i] >= 0 else -1
+        u = 1 - sign * (rows.bias * w[m] + at.constant - at.held * x_dot_mean[i] + row_product(&rows.source, i, w))
         old, ridge = a[i], rows.ridge[i]
         slope = u - ridge * old
         if (old == 0 and slope < at.low) or (old == upper[i] and slope > at.high):
@@ -299,11 +300,11 @@ cdef void go_on(dual_sweeps *at, double until) noexcept nogil:
         at.smallest, at.largest = min(at.smallest, slope), max(at.largest, slope)
         at.moved += (old == 0 or old == upper[i]) != (new == 0 or new == upper[i])
         a[i] = new
-        at.total += worth_of(new, ridge) - worth_of(old, ridge)
+        at.total += gain_of(new, ridge) - gain_of(old, ridge)
         change *= sign
         at.balance += change
         at.held += change
-        at.constant -= change * (along[i] - rows.mean_square)
+        at.constant -= change * (x_dot_mean[i] - rows.mean_square)
         w[m] += rows.bias * change
         add_row(change, &rows.source, i, w)
     at.at, at.under_way = k, k < n
@@ -339,8 +340,8 @@ cdef void stretch(dual_sweeps *at) noexcept nogil:
         d = at.w[j] - at.w_before[j]
         square += d * d
         along += at.w_before[j] * d
-    for k in range(at.n_turns):
-        i = at.turn[k]
+    for k in range(at.n_queued):
+        i = at.queue[k]
         change = at.a[i] - at.before[i]
         gained += change * (1 - ridge[i] * at.before[i])
         square += ridge[i] * change * change
@@ -352,12 +353,12 @@ cdef void stretch(dual_sweeps *at) noexcept nogil:
         return
     for j in range(n_columns):
         at.w_before[j] = at.w[j] + beyond * (at.w[j] - at.w_before[j])
-    for k in range(at.n_turns):
-        i = at.turn[k]
-        sign = 1 if at.rows.code[i] >= 0 else -1
+    for k in range(at.n_queued):
+        i = at.queue[k]
+        sign = 1 if at.rows.signed_weight[i] >= 0 else -1
         trial = at.a[i] + beyond * (at.a[i] - at.before[i])
         new = min(max(trial, 0.0), at.rows.upper[i])
-        gain += worth_of(new, ridge[i]) - worth_of(at.a[i], ridge[i])
+        gain += gain_of(new, ridge[i]) - gain_of(at.a[i], ridge[i])
         balance += sign * (new - at.a[i])
         at.before[i] = new
         if new != trial:
@@ -372,8 +373,8 @@ cdef void stretch(dual_sweeps *at) noexcept nogil:
     for j in range(n_columns):
         square += at.w_before[j] * at.w_before[j] - at.w[j] * at.w[j]
     if gain - square / 2 > 0:
-        for k in range(at.n_turns):
-            at.a[at.turn[k]] = at.before[at.turn[k]]
+        for k in range(at.n_queued):
+            at.a[at.queue[k]] = at.before[at.queue[k]]
         memcpy(at.w, at.w_before, n_columns * sizeof(double))
         at.total += gain
         at.balance += balance
@@ -401,7 +402,7 @@ cdef wish_id wish_after_sweep(dual_sweeps *at) noexcept nogil:
         return TO_GIVE_UP
     if at.gap > at.enough and needed > at.patience and at.moved <= max(FEW_MOVED, at.on_face // FACE_MOVED):
         return A_STEP
-    return A_LOOK if at.gap <= at.part * at.enough else ANOTHER_SWEEP
+    return AN_EVALUATION if at.gap <= at.part * at.enough else ANOTHER_SWEEP
 
 
 cdef double dual_sum(dual_sweeps *at) noexcept nogil:

@@ -1,9 +1,9 @@
-"""Looks at rows in memory, of one binary problem, as compiled code asks for them: planned, run, folded.
+"""Evaluations over rows in memory, of one binary problem, as compiled code asks for them: planned, run, folded.
 
 (a) What a block of rows sums is in `_row_blocks`.
 (b) Rows are cut into a number of blocks that depends on the shape alone. Each block sums for itself and the blocks
     are folded in order: the same bits for any number of threads.
-(c) A long look is cut into slices, by the shape too, between which Python is heard.
+(c) A long evaluation is cut into slices, by the shape too, between which Python is heard.
 """
 
 from libc.string cimport memcpy
@@ -14,8 +14,8 @@ from cmargin._core.rows._curved_rows cimport curved_begin, curved_part
 from cmargin._core.rows._over_blocks cimport over_blocks
 from cmargin._core.rows._pass_state cimport MOST_GROUPS, row_pass
 from cmargin._core.rows._row_blocks cimport (
-    CURVED, N_PARTS, N_SUMS, along_block, block_question, combine_block, evaluate_block, fold, fold_curvature,
-    lines_block, pass_job, product_block, run_block, weigh_by_curvature,
+    CURVED, N_PARTS, N_SUMS, line_block, block_question, combine_block, objective_block, fold, fold_curvature,
+    linearised_block, pass_job, hessp_block, run_block, weigh_by_curvature,
 )
 from cmargin._core.rows._tiles cimport curvature_block, curvature_scratch
 from cmargin._core.util._random cimport mixed
@@ -29,7 +29,7 @@ cdef Py_ssize_t LATER_FROM = 128             # columns from which curvature is s
 cdef Py_ssize_t LATER_ROOM = 256             # rows of a dsyrk then,
 cdef Py_ssize_t FEWEST_GROUPS = 8            # and groups that there is room for on several threads,
 cdef Py_ssize_t ROOM_DOUBLES = 1 << 23       # 64 MB, or a quarter of the data
-cdef double SLICE_FLOPS = 4e9                # of a look between two moments at which Python is heard: about 0.1 s
+cdef double SLICE_FLOPS = 4e9                # of an evaluation until Python is heard again: about 0.1 s
 
 
 cdef void pass_start(row_pass *rows, bint primal) noexcept nogil:
@@ -117,11 +117,11 @@ cdef bint has_room(row_pass *rows, Py_ssize_t order) noexcept nogil:
     return rows.make_room(rows, order)
 
 
-cdef bint pass_begin_look(row_pass *rows, const look_request *request) noexcept nogil:
+cdef bint pass_begin_evaluation(row_pass *rows, const evaluation_request *request) noexcept nogil:
     cdef pass_job *job = &rows.job
     cdef Py_ssize_t order = job.block.n_active if has_block(request.with_hessian) else 0
-    cdef bint rough = request.with_hessian == SINGLE_BLOCK or request.with_hessian == SAMPLED_BLOCK
-    job.block.single = rough and job.source.X.starts == NULL and \
+    cdef bint single = request.with_hessian == SINGLE_BLOCK or request.with_hessian == SAMPLED_BLOCK
+    job.block.single = single and job.source.X.starts == NULL and \
         order >= packed_syrk_single_from(job.block.lanes, rows.n_all)
     job.block.room = packed_room(rows, order)
     job.block.widest = packed_syrk_widest(job.block.lanes, BLAS_TRAILS, job.block.single)
@@ -139,7 +139,7 @@ cdef bint pass_begin_look(row_pass *rows, const look_request *request) noexcept 
         if job.leverage != NULL:
             job.column_weight = request.measure.leverage
     if request.move == COMMIT_AND_MOVE:
-        job.dual, job.dual_next = job.dual_next, job.dual        # the last look was the step taken
+        job.dual, job.dual_next = job.dual_next, job.dual        # the last evaluation was the step taken
         rows.fresh = False
     job.totals = not rows.begun
     rows.begun = True
@@ -155,13 +155,13 @@ cdef void pass_begin_window(row_pass *rows) noexcept nogil:
 
 
 cdef Py_ssize_t slices(const pass_job *job, Py_ssize_t order) noexcept nogil:
-    # parts of a look; from the shape alone, as the order of addition depends on it
+    # parts of an evaluation; from the shape alone, as the order of addition depends on it
     cdef double work = <double> job.n_rows * (8.0 * job.n_columns + <double> order * order)
     cdef Py_ssize_t tiles = max(1, job.n_rows // (job.n_blocks * job.tile_rows))
     return min(1 + <Py_ssize_t> (work / SLICE_FLOPS), tiles)
 
 
-cdef bint pass_look_part(row_pass *rows) noexcept nogil:
+cdef bint pass_evaluate_part(row_pass *rows) noexcept nogil:
     cdef pass_job *job = &rows.job
     cdef bint later = job.curvature != NULL
     if rows.part < rows.n_parts:
@@ -173,7 +173,7 @@ cdef bint pass_look_part(row_pass *rows) noexcept nogil:
     if rows.summed:
         pass_add_diagonal(job)
     if not rows.windowed:
-        pass_end_look(rows)
+        pass_end_evaluation(rows)
     return False
 
 
@@ -206,16 +206,16 @@ cdef void pass_add_diagonal(pass_job *job) noexcept nogil:
         job.hessian[i * (a + 1)] += job.diagonal[i if job.block.active == NULL else job.block.active[i]]
 
 
-cdef void pass_end_look(row_pass *rows) noexcept nogil:
+cdef void pass_end_evaluation(row_pass *rows) noexcept nogil:
     rows.job.pending = rows.job.at.step
     rows.job.norms = NULL
     rows.windowed = False
 
 
-cdef void pass_along(row_pass *rows, double step, double width) noexcept nogil:
+cdef void pass_line(row_pass *rows, double step, double width) noexcept nogil:
     cdef block_question asked
     asked.step, asked.width = step, width
-    over_blocks(rows, along_block, &asked)
+    over_blocks(rows, line_block, &asked)
     fold(rows.job.sums, rows.job.n_blocks, N_SUMS)
 
 
@@ -226,7 +226,7 @@ cdef void pass_margins(const row_pass *rows, double *out) noexcept nogil:
             - (rows.job.slack[i] - rows.job.pending * rows.job.change[i])
 
 
-cdef double pass_product(row_pass *rows, const double *x, double width, double floor) noexcept nogil:
+cdef double pass_hessp(row_pass *rows, const double *x, double width, double floor) noexcept nogil:
     cdef pass_job *job = &rows.job
     cdef block_question asked
     cdef Py_ssize_t block
@@ -234,7 +234,7 @@ cdef double pass_product(row_pass *rows, const double *x, double width, double f
     if not has_room(rows, 0):
         return -1
     asked.x, asked.width, asked.floor = x, width, floor
-    over_blocks(rows, product_block, &asked)
+    over_blocks(rows, hessp_block, &asked)
     fold(job.gradient, job.n_blocks, job.n_columns)
     if job.source.X.starts == NULL:
         return 1
@@ -252,12 +252,12 @@ cdef void pass_weigh(row_pass *rows, double n, double width, double floor) noexc
         rows.columns.weight[i] /= n
 
 
-cdef bint pass_evaluate(row_pass *rows, const double *w, bint squares) noexcept nogil:
+cdef bint pass_objective(row_pass *rows, const double *w, bint squares) noexcept nogil:
     cdef block_question asked
     if not has_room(rows, 0):
         return False
     asked.x, asked.squares = w, squares
-    over_blocks(rows, evaluate_block, &asked)
+    over_blocks(rows, objective_block, &asked)
     fold(rows.job.sums, rows.job.n_blocks, N_SUMS)
     fold(rows.job.gradient, rows.job.n_blocks, rows.job.n_columns)
     return True
@@ -273,12 +273,12 @@ cdef bint pass_combine(row_pass *rows, const double *c) noexcept nogil:
     return True
 
 
-cdef bint pass_lines(row_pass *rows, const double *slacks, double width) noexcept nogil:
+cdef bint pass_linearised(row_pass *rows, const double *slacks, double width) noexcept nogil:
     cdef block_question asked
     if not has_room(rows, 0):
         return False
     asked.x, asked.width = slacks, width
-    over_blocks(rows, lines_block, &asked)
+    over_blocks(rows, linearised_block, &asked)
     fold(rows.job.sums, rows.job.n_blocks, N_SUMS)
     fold(rows.job.gradient, rows.job.n_blocks, 2 * rows.job.n_columns)
     return True

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-def along(
+def line(
     loss: int, a: float, weight: np.ndarray, z: np.ndarray, change: np.ndarray, step: float, n_threads: int,
 ) -> Any: ...
 def move(

@@ -35,7 +35,7 @@ cdef void move_block(loss_t loss, const double *weight, double *z, const double 
         slope[i] = weight[i] * point_loss(&loss, z[i]).slope
 
 
-cdef struct line_work:              # what threads share of a look along a line, or of a move
+cdef struct line_work:              # what threads share of a trial along a line, or of a move
     loss_t loss
     double step
     const double *weight
@@ -56,15 +56,15 @@ cdef void do_move(void *of, Py_ssize_t b, int thread) noexcept nogil:
     move_block(by.loss, by.weight, by.z, by.change, by.step, b * BLOCK, min(by.n, (b + 1) * BLOCK), by.out)
 
 
-def along(int loss, double a, const double[::1] weight, const double[::1] z, const double[::1] change, double step,
-          int n_threads):
+def line(int loss, double a, const double[::1] weight, const double[::1] z, const double[::1] change, double step,
+         int n_threads):
     """sum s_i F(z_i + step change_i) and its derivative in ``step``; all arrays (n_rows,). ``a``: see `point_loss`."""
     cdef Py_ssize_t b, n = z.shape[0], n_blocks = (n + BLOCK - 1) // BLOCK
     cdef double[:, ::1] parts = np.empty((n_blocks, 2))
     cdef double value = 0, slope = 0
     cdef line_work work
     if weight.shape[0] != n or change.shape[0] != n:
-        raise ValueError("along: shapes do not fit")
+        raise ValueError("line: shapes do not fit")
     work.loss, work.step, work.n, work.out = loss_of(loss, a, 1), step, n, &parts[0, 0]
     work.weight, work.change, work.z = &weight[0], &change[0], <double *> &z[0]         # which is not written to
     with nogil:

@@ -1,6 +1,6 @@
-"""What is kept of the rows of one binary problem, of a look under way and of its memory: `row_pass`, its parts, alone.
+"""What is kept of the rows of one binary problem, of an evaluation under way, of its memory: `row_pass`, its parts.
 
-No function is here, so that whoever moves a part of it knows nothing of who moves the others: looks are taken in
+No function is here, so that whoever moves a part of it knows nothing of who moves the others: evaluations are made in
 `_evaluate`, their blocks shared out in `_over_blocks`, curvature that is summed after a pass in `_curved_rows`.
 """
 
@@ -19,10 +19,10 @@ cdef enum:
     MOST_GROUPS = 32             # of curved rows, side by side
 
 
-cdef struct curved_rows:         # those of a look whose curvature is summed after the pass: `_curved_rows`
+cdef struct curved_rows:         # those of an evaluation whose curvature is summed after the pass: `_curved_rows`
     double *memory               # (most_rows,) for the curvature of every row, or NULL
     double flops                 # to add up
-    Py_ssize_t n                 # of the look under way,
+    Py_ssize_t n                 # of the evaluation under way,
     Py_ssize_t n_groups          # in so many groups,
     Py_ssize_t group             # of which this is the next
     Py_ssize_t row               # and begins here
@@ -32,16 +32,16 @@ cdef struct curved_rows:         # those of a look whose curvature is summed aft
 cdef struct row_pass:
     pass_job job
     int n_threads
-    bint begun                   # a look was made since `pass_start`,
+    bint begun                   # an evaluation was made since `pass_start`,
     bint fresh                   # none whose dual variables the next may carry on,
     bint forgets                 # and none ever will be
     Py_ssize_t most_rows         # that are read at a time
     Py_ssize_t n_all             # rows of the data, and of the window on them that is read next,
     Py_ssize_t first             # its first one; the job's pointers and number of rows are of the window
-    bint windowed                # the look under way goes on with another window
-    Py_ssize_t part              # of the look under way,
+    bint windowed                # the evaluation under way goes on with another window
+    Py_ssize_t part              # of the evaluation under way,
     Py_ssize_t n_parts           # out of so many
-    bint summed                  # the look under way, or the last one, has a curvature block
+    bint summed                  # the evaluation under way, or the last one, has a curvature block
     double *scratch
     Py_ssize_t scratch_size      # doubles of a thread
     Py_ssize_t hessian_order     # for which there is memory

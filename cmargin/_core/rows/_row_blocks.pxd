@@ -23,13 +23,13 @@ cdef enum:                       # sum_id: what one block of rows adds up, in th
 
 cdef struct pass_job:
     row_source source
-    loss_t loss                  # widths of looks mean something for the smoothed hinge alone
+    loss_t loss                  # widths of evaluations mean something for the smoothed hinge alone
     bint totals                  # a loss without a dual: sum s y x too, for which gradient[1] is free there
-    hinge_step at                # step, widths, curvature floor of the look
+    hinge_step at                # step, widths, curvature floor of the evaluation
     double stands_for            # of a sample: `take_sample`; 0: the block is of all rows
     uint64_t seed                # mixed
     double *leverage             # INOUT (n_rows,) sum of column_weight x^2, or NULL: all are the same
-    const double *column_weight  # IN    (n_columns,) where the look measures it, or NULL
+    const double *column_weight  # IN    (n_columns,) where the evaluation measures it, or NULL
     const double *signed_weight  # IN    (n_rows,) s_i y_i
     const double *offset         # IN    (n_rows,) t_i, or NULL: 1 in every row
     double *slack                # INOUT (n_rows,) u = t - y <w, x>
@@ -53,7 +53,7 @@ cdef struct pass_job:
 
 
 cdef struct block_question:      # what a block is asked, beside what stands in the job
-    Py_ssize_t part              # of a look: tiles of one part,
+    Py_ssize_t part              # of an evaluation: tiles of one part,
     Py_ssize_t n_parts           # out of so many; sums go on from part to part
     const Py_ssize_t *bounds     # of groups of rows: group k is rows bounds[k] .. bounds[k + 1]
     Py_ssize_t n_summed          # blocks of curvature, which so many fold:
@@ -69,28 +69,28 @@ cdef struct block_question:      # what a block is asked, beside what stands in 
 ctypedef void (*block_kernel)(pass_job *job, Py_ssize_t block, const block_question *asked,
                               double *scratch) noexcept nogil
 
-# part, n_parts: a part of a look
+# part, n_parts: a part of an evaluation
 cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
 
 # step, width: value, slope, curvature in the step t of sum s F(u - t change);  sums[0:3]
-cdef void along_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
+cdef void line_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
 
-# weight (n,) = s h of n rows from `first` on where the last look was taken, 0 below the floor
+# weight (n,) = s h of n rows from `first` on at the last evaluation, 0 below the floor
 cdef void weigh_by_curvature(const pass_job *job, Py_ssize_t first, Py_ssize_t n, const block_question *asked,
                              double *weight) noexcept nogil
 
 # x, width, floor: gradient[block] = sum s h <x_i, x> x_i, or sum s h x_i^2 for x NULL; rows below the floor left out
-cdef void product_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
+cdef void hessp_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
 
 # x, squares: sums[HINGE] = sum s F(y <x, x_i>), not smoothed, and gradient[block] = sum s x_i^2: from the rows alone
-cdef void evaluate_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
+cdef void objective_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
 
 # x (n_rows,): gradient[block] = sum x_i times row i
 cdef void combine_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
 
 # x (n_rows,) slacks, width: of straight lines that touch the smoothed hinge there, gradient[block] (2, n_columns) =
 # sums of s a y x over positive rows and over negative ones, and sums[DUAL_POS], sums[DUAL_NEG] those of s a
-cdef void lines_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
+cdef void linearised_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
 
 # the first block becomes the sum of all, in block order
 cdef void fold(double *blocks, Py_ssize_t n_blocks, Py_ssize_t size) noexcept nogil

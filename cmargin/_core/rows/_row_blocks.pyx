@@ -1,4 +1,4 @@
-"""What one block of rows adds up for a look: a loss and its derivatives row by row, sums of rows, curvature.
+"""What one block of rows adds up for an evaluation: a loss and its derivatives row by row, sums of rows, curvature.
 
 (a) One pass reads X once. Tile by tile, while the rows are in cache: the change of every margin along a direction,
     the new slacks u, slopes, gradient, the predicted dual variables, and the curvature rows, whose sum of outer
@@ -10,19 +10,19 @@
     may have no other rows. Never of the gradient.
 (d) Or the block is that of a sample: likelier in it is a row of more curvature, and each stands for those left out,
     so that on average the block is that of all (`take_sample`).
-(e) The curvature of a row at the smoothed hinge comes from its dual variable, which is carried from look to look
-    (`dual_curvature` in ``_smoothed_hinge.h``), and from the primal point alone at the first look after a start.
+(e) The curvature of a row at the smoothed hinge comes from its dual variable, which evaluations carry on
+    (`dual_curvature` in ``_smoothed_hinge.h``), and from the primal point alone at the first evaluation after a start.
 """
 
 from libc.math cimport fabs
 from libc.string cimport memset
 
 from cmargin._core.losses._losses cimport (
-    SMOOTHED_HINGE, dual_gain, facts_of, has_dual, point, point_loss, vectorised_along, vectorised_curvatures,
+    SMOOTHED_HINGE, dual_gain, facts_of, has_dual, point, point_loss, vectorised_line, vectorised_curvatures,
     vectorised_rows,
 )
 from cmargin._core.losses._smoothed_hinge cimport (
-    dual_curvature, hinge_along, hinge_at, hinge_point, hinge_rows, hinge_slope, primal_curvature,
+    dual_curvature, hinge_line, hinge_at, hinge_point, hinge_rows, hinge_slope, primal_curvature,
 )
 from cmargin._core.rows._slacks cimport slacks_move, hinge_losses
 from cmargin._core.util._random cimport number_of
@@ -46,7 +46,7 @@ cdef inline point loss_at(const pass_job *job, double u) noexcept nogil:
 
 
 cdef inline double curvature_at(const pass_job *job, Py_ssize_t i, double width) noexcept nogil:
-    # h of row i where the last look was taken
+    # h of row i at the last evaluation
     cdef double u = job.slack[i] - job.pending * job.change[i]
     cdef hinge_point at
     if job.loss.id != SMOOTHED_HINGE:
@@ -68,8 +68,8 @@ cdef inline bint next_tile(const pass_job *job, row_tile *tile, Py_ssize_t end, 
     return True
 
 
-cdef void look_at_hinge_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *parts, double *r,
-                             double *curvature, double *sums) noexcept nogil:
+cdef void evaluate_hinge_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *parts, double *r,
+                              double *curvature, double *sums) noexcept nogil:
     # parts (N_PARTS, tile_rows), r and curvature (n,) are overwritten
     cdef Py_ssize_t ld = job.tile_rows
     hinge_rows(&job.at, n, job.signed_weight + first, job.slack + first, job.change + first, job.dual + first,
@@ -82,11 +82,11 @@ cdef void look_at_hinge_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, doub
     sums[DUAL_NEG] -= lane_sum(parts + 5 * ld, n)
     sums[CURVATURE] += lane_sum(parts + 6 * ld, n)
     if job.offset != NULL:
-        add_worth_of_offsets(job, first, n, 0, parts, sums)
+        add_gain_of_offsets(job, first, n, 0, parts, sums)
 
 
-cdef void look_at_smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *parts, double *r,
-                              double *curvature, double *sums) noexcept nogil:
+cdef void evaluate_smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *parts, double *r,
+                               double *curvature, double *sums) noexcept nogil:
     # the same for a loss that is smooth itself: one value serves the line, the next step and the objective
     cdef Py_ssize_t ld = job.tile_rows
     if not vectorised_rows(&job.loss, job.at.step, job.at.floor, n, job.signed_weight + first, job.slack + first,
@@ -102,19 +102,19 @@ cdef void look_at_smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, dou
         sums[DUAL_NEG] -= lane_sum(parts + 5 * ld, n)
         sums[HINGE] = sums[VALUE] = sums[LINE_VALUE]
         if job.offset != NULL:
-            add_worth_of_offsets(job, first, n, 1, parts, sums)
+            add_gain_of_offsets(job, first, n, 1, parts, sums)
 
 
-cdef void add_worth_of_offsets(const pass_job *job, Py_ssize_t first, Py_ssize_t n, double known, const double *parts,
-                               double *sums) noexcept nogil:
-    # a row's dual variable a is worth G(a) + (t - 1) a at offset t; ``known``: 1 where G(a) is among the sums, and 0 of
-    # the hinge, whose G(a) = a is not: t a is
+cdef void add_gain_of_offsets(const pass_job *job, Py_ssize_t first, Py_ssize_t n, double known, const double *parts,
+                              double *sums) noexcept nogil:
+    # a row's dual variable a adds G(a) + (t - 1) a to the bound at offset t; ``known``: 1 where G(a) is among the sums,
+    # and 0 of the hinge, whose G(a) = a is not: t a is
     cdef Py_ssize_t ld = job.tile_rows, i
-    cdef double c, worth
+    cdef double c, gain
     for i in range(n):
         c = parts[4 * ld + i] + parts[5 * ld + i]            # s y a, of either side
-        worth = (job.offset[first + i] - known) * (c if job.signed_weight[first + i] >= 0 else -c)
-        sums[GAIN_POS if c >= 0 else GAIN_NEG] += worth
+        gain = (job.offset[first + i] - known) * (c if job.signed_weight[first + i] >= 0 else -c)
+        sums[GAIN_POS if c >= 0 else GAIN_NEG] += gain
 
 
 cdef void smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *parts, double *r,
@@ -208,9 +208,9 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
             tile_products(&tile, job.direction, r)
             slacks_move(tile.n, job.signed_weight + first, job.pending, r, job.slack + first, job.change + first)
         if job.loss.id == SMOOTHED_HINGE:
-            look_at_hinge_rows(job, first, tile.n, parts, r, curvature, sums)
+            evaluate_hinge_rows(job, first, tile.n, parts, r, curvature, sums)
         else:
-            look_at_smooth_rows(job, first, tile.n, parts, r, curvature, sums)
+            evaluate_smooth_rows(job, first, tile.n, parts, r, curvature, sums)
         if has_dual(&job.loss):
             tile_add_rows_3(&tile, r, parts + 4 * tile_rows, parts + 5 * tile_rows, gradient)
         else:
@@ -231,15 +231,15 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
         finish_curvature(&sum_of_outer)
 
 
-cdef void along_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
+cdef void line_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
     cdef Py_ssize_t lo = block_begin(job, block), hi = block_begin(job, block + 1), i
     cdef double *out = job.sums + block * N_SUMS
     cdef double s, v
     cdef point at
     if job.loss.id == SMOOTHED_HINGE:
-        hinge_along(hi - lo, job.signed_weight + lo, job.slack + lo, job.change + lo, asked.step, asked.width, out)
+        hinge_line(hi - lo, job.signed_weight + lo, job.slack + lo, job.change + lo, asked.step, asked.width, out)
         return
-    if vectorised_along(&job.loss, asked.step, hi - lo, job.signed_weight + lo, job.slack + lo, job.change + lo, out):
+    if vectorised_line(&job.loss, asked.step, hi - lo, job.signed_weight + lo, job.slack + lo, job.change + lo, out):
         return
     out[0] = out[1] = out[2] = 0
     for i in range(lo, hi):
@@ -263,7 +263,7 @@ cdef void weigh_by_curvature(const pass_job *job, Py_ssize_t first, Py_ssize_t n
         weight[i] = h * fabs(job.signed_weight[first + i]) if h > asked.floor else 0
 
 
-cdef void product_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
+cdef void hessp_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
     # slack and change stay as they are
     cdef Py_ssize_t end = block_begin(job, block + 1), i
     cdef double *weight = scratch                         # (tile_rows,)
@@ -285,7 +285,7 @@ cdef void product_block(pass_job *job, Py_ssize_t block, const block_question *a
             tile_add_rows(&tile, weight, out)
 
 
-cdef void evaluate_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
+cdef void objective_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
     cdef Py_ssize_t end = block_begin(job, block + 1), i
     cdef double *loss = scratch                           # (tile_rows,)
     cdef double *weight = loss + job.tile_rows            # (tile_rows,)
@@ -293,23 +293,23 @@ cdef void evaluate_block(pass_job *job, Py_ssize_t block, const block_question *
     cdef double *out = job.gradient + block * job.n_columns
     cdef double *sums = job.sums + block * N_SUMS
     cdef row_tile tile
-    cdef const double *code
+    cdef const double *signed_weight
     cdef const double *offset
     cdef double u, t
     tile.first, tile.n = block_begin(job, block), 0
     memset(out, 0, job.n_columns * sizeof(double))
     sums[HINGE] = 0
     while next_tile(job, &tile, end, product + job.tile_rows):
-        code = job.signed_weight + tile.first
+        signed_weight = job.signed_weight + tile.first
         offset = job.offset + tile.first if job.offset != NULL else NULL
         tile_products(&tile, asked.x, product)
         if job.loss.id == SMOOTHED_HINGE:
-            hinge_losses(tile.n, code, offset, product, loss, weight)
+            hinge_losses(tile.n, signed_weight, offset, product, loss, weight)
         else:
             for i in range(tile.n):
-                weight[i] = fabs(code[i])
+                weight[i] = fabs(signed_weight[i])
                 t = offset[i] if offset != NULL else 1
-                u = t - product[i] if code[i] >= 0 else t + product[i]
+                u = t - product[i] if signed_weight[i] >= 0 else t + product[i]
                 # no weight, no loss, even where a margin overflowed
                 loss[i] = 0 if weight[i] == 0 else weight[i] * loss_at(job, u).value
         sums[HINGE] += lane_sum(loss, tile.n)
@@ -327,7 +327,8 @@ cdef void combine_block(pass_job *job, Py_ssize_t block, const block_question *a
         tile_add_rows(&tile, asked.x + tile.first, out)
 
 
-cdef void lines_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil:
+cdef void linearised_block(pass_job *job, Py_ssize_t block, const block_question *asked,
+                           double *scratch) noexcept nogil:
     cdef Py_ssize_t end = block_begin(job, block + 1), i
     cdef double *sums = job.sums + block * N_SUMS
     cdef double *out = job.gradient + block * 2 * job.n_columns

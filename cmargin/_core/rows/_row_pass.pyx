@@ -1,6 +1,6 @@
 """Rows in memory with the state of one binary problem: what a Newton solver may ask of them, as Python asks.
 
-Compiled code asks by `_looks`. Rows that come window by window are a subclass, `_row_windows`.
+Compiled code asks by `_evaluate`. Rows that come window by window are a subclass, `_row_windows`.
 """
 
 import numpy as np
@@ -11,9 +11,9 @@ from libc.stdint cimport uint64_t
 from cmargin._core.losses._losses cimport MARGIN_PURSUIT, SMOOTHED_HINGE, has_dual, in_newton_steps
 from cmargin._core.losses._point cimport loss_of, loss_t
 from cmargin._core.rows._evaluate cimport (
-    COMMIT_AND_MOVE, RESTART, SAME_LINE, SAMPLED_BLOCK, hessians_wanted, look_request,
-    pass_along, pass_begin_look, pass_combine, pass_evaluate, pass_lines, pass_look_part, pass_margins, pass_plan,
-    pass_product, pass_set_active, pass_start, scratch_wanted, sums_later,
+    COMMIT_AND_MOVE, RESTART, SAME_LINE, SAMPLED_BLOCK, hessians_wanted, evaluation_request,
+    pass_line, pass_begin_evaluation, pass_combine, pass_objective, pass_linearised, pass_evaluate_part, pass_margins,
+    pass_plan, pass_hessp, pass_set_active, pass_start, scratch_wanted, sums_later,
 )
 from cmargin._core.rows._pass_state cimport columns_view, row_pass
 from cmargin._core.rows._row_blocks cimport DUAL_NEG, DUAL_POS, HINGE, N_SUMS, pass_job
@@ -39,7 +39,7 @@ cdef class RowBlocks:
     Parameters
     ----------
     X : Rows
-    code : (n_rows,) float64
+    signed_weight : (n_rows,) float64
         s_i y_i: sample weight, with the sign of the class. Rows of weight 0 count as positive and add nothing.
     intercept : bool
         Append a column of ones.
@@ -52,9 +52,9 @@ cdef class RowBlocks:
         t_i of slacks u_i = t_i - y_i <w, x_i>; None: 1 in every row.
     """
 
-    def __init__(self, Rows X, const double[::1] code, bint intercept, int n_threads,
+    def __init__(self, Rows X, const double[::1] signed_weight, bint intercept, int n_threads,
                  const Py_ssize_t[::1] rows=None, Py_ssize_t window=0, const double[::1] offset=None):
-        cdef Py_ssize_t n = code.shape[0]
+        cdef Py_ssize_t n = signed_weight.shape[0]
         cdef double[:, ::1] per_row, sums, diagonal
         cdef double[:, :, ::1] gradient
         cdef Py_ssize_t[::1] active
@@ -67,7 +67,7 @@ cdef class RowBlocks:
             check_length("offset", offset.shape[0], n)
         job.loss = loss_of(SMOOTHED_HINGE, 1, 1)
         self.per_row = np.empty((2, n))
-        self.keep = (X, code, rows, None, offset)
+        self.keep = (X, signed_weight, rows, None, offset)
         self.n_rows, self.n_features = n, X.view.n_features
         self.n_columns = X.view.n_features + intercept
         self.n_threads = self.rows.n_threads = n_threads
@@ -77,7 +77,7 @@ cdef class RowBlocks:
         job.source.rows = &rows[0] if rows is not None and n > 0 else NULL
         per_row = self.per_row
         if n > 0:
-            job.signed_weight = &code[0]
+            job.signed_weight = &signed_weight[0]
             job.offset = &offset[0] if offset is not None else NULL
             job.slack = &per_row[0, 0]
             job.change = &per_row[1, 0]
@@ -124,7 +124,7 @@ cdef class RowBlocks:
         return self.rows.job.n_blocks
 
     def use_threads(self, int n_threads):
-        """From the next question on, or the next part of a look; sums do not depend on it. Whether that helps."""
+        """From the next request or part of an evaluation on; sums do not depend on it. Whether that helps."""
         cdef double[::1] scratch
         if n_threads == self.n_threads:
             return True
@@ -141,8 +141,8 @@ cdef class RowBlocks:
     def pursue(self, double level, double scale):
         """From here on the loss is that of margin pursuit, gamma = ``level``, s = ``scale`` > 0; widths mean nothing.
 
-        Of the sums of a look, line value and slope and the curvature are then filled in, and there is no dual. The
-        gradient's second row holds sum s_i y_i x_i in the first look after `start`.
+        Of the sums of an evaluation, line value and slope and the curvature are then filled in, and there is no dual.
+        The gradient's second row holds sum s_i y_i x_i in the first evaluation after `start`.
         """
         cdef pass_job *job = &self.rows.job
         job.loss = loss_of(MARGIN_PURSUIT, level, scale)
@@ -179,15 +179,15 @@ cdef class RowBlocks:
 
     @property
     def norms(self):
-        """(n_rows,) what `measure_rows` let the look sum."""
+        """(n_rows,) what `measure_rows` let the evaluation sum."""
         return self.norms_
 
     def forget_measures(self):
-        """Give their memory back, after the look."""
+        """Give their memory back, after the evaluation."""
         self.norms_ = None
 
     def measure_rows(self, const double[::1] weight):
-        """Let the next look also sum weight_j x_ij^2 for every row; the array that it will fill."""
+        """Let the next evaluation also sum weight_j x_ij^2 for every row; the array that it will fill."""
         cdef double[::1] norms
         if weight.shape[0] < self.n_features:
             check_length("weight", weight.shape[0], self.n_features)
@@ -205,9 +205,9 @@ cdef class RowBlocks:
         if self.n_rows > 0:
             self.rows.job.leverage = &leverage[0]
 
-    def look(self, const double[::1] direction, double step, double line_width, double width, double curvature_floor,
-             int with_hessian=True, move=None):
-        """One read of the rows at u - step (y X direction); None keeps the direction of the last look.
+    def evaluate(self, const double[::1] direction, double step, double line_width, double width,
+                 double curvature_floor, int with_hessian=True, move=None):
+        """One read of the rows at u - step (y X direction); None keeps the direction of the last evaluation.
 
         Returns
         -------
@@ -215,53 +215,53 @@ cdef class RowBlocks:
         gradient : (3, n_columns) array: sum r x for r = s y a, and for the dual prediction, y = +1 and y = -1 apart
         hessian : (n_active, n_active) array, upper triangle, or None
 
-        All three are workspace, overwritten by the next look. A look that was left by an exception (a Ctrl-C, or what
-        ``between_slices`` raised) has moved some rows and others not: `start` before the next.
+        All three are workspace, overwritten by the next evaluation. An evaluation that was left by an exception (a
+        Ctrl-C, or what ``between_slices`` raised) has moved some rows and others not: `start` before the next.
         """
         self.ask_for(direction, step, line_width, width, curvature_floor, with_hessian, move)
-        return self.look_through()
+        return self.run_parts()
 
-    def look_at_sample(self, const double[::1] direction, double step, double line_width, double width,
-                       double stands_for, uint64_t seed=0, const double[::1] column_weight=None):
+    def evaluate_sample(self, const double[::1] direction, double step, double line_width, double width,
+                        double stands_for, uint64_t seed=0, const double[::1] column_weight=None):
         """The same with the curvature block of a sample of the rows, as Newton's driver asks for it.
 
         A row of curvature s h is in it with probability s h (0.1 + 0.9 r) / ``stands_for``, r the sum of
-        ``column_weight`` x^2, or 1 if no look since `let_sample` was given one, and weighs the inverse more.
+        ``column_weight`` x^2, or 1 if no evaluation since `let_sample` was given one, and weighs the inverse more.
         """
-        cdef look_request request = self.request_of(direction, step, line_width, width, 0.0, SAMPLED_BLOCK, None)
+        cdef evaluation_request request = self.request_of(direction, step, line_width, width, 0.0, SAMPLED_BLOCK, None)
         request.stands_for, request.seed = stands_for, seed
         if column_weight is not None:
             check_length("column_weight", column_weight.shape[0], self.n_features)
             request.measure.leverage = &column_weight[0] if self.n_features > 0 else NULL
-        self.must_have(pass_begin_look(&self.rows, &request))
-        return self.look_through()
+        self.must_have(pass_begin_evaluation(&self.rows, &request))
+        return self.run_parts()
 
     cdef int ask_for(self, const double[::1] direction, double step, double line_width, double width, double floor,
                      int with_hessian, move) except -1:
-        cdef look_request request = self.request_of(direction, step, line_width, width, floor, with_hessian, move)
-        return self.must_have(pass_begin_look(&self.rows, &request))
+        cdef evaluation_request request = self.request_of(direction, step, line_width, width, floor, with_hessian, move)
+        return self.must_have(pass_begin_evaluation(&self.rows, &request))
 
-    cdef look_request request_of(self, const double[::1] direction, double step, double line_width, double width,
-                                 double floor, int with_hessian, move) except *:
-        cdef look_request request
+    cdef evaluation_request request_of(self, const double[::1] direction, double step, double line_width, double width,
+                                       double floor, int with_hessian, move) except *:
+        cdef evaluation_request request
         if direction is not None:
             check_length("direction", direction.shape[0], self.n_columns)
         request.direction, request.move = NULL, SAME_LINE
         if direction is not None:
             request.move = COMMIT_AND_MOVE if self.rows.begun else RESTART
             request.direction = &direction[0] if direction.shape[0] > 0 else self.rows.job.gradient
-        must_fit(move is None or request.move == move, "the move of a look")
+        must_fit(move is None or request.move == move, "the move of an evaluation")
         request.step, request.line_width, request.width = step, line_width, width
         request.floor = floor
         request.with_hessian, request.stands_for, request.seed = with_hessian, 0, 0
         request.measure.norm = request.measure.leverage = NULL
         return request
 
-    cdef object look_through(self):
+    cdef object run_parts(self):
         cdef bint more
         while True:
             with nogil:
-                more = pass_look_part(&self.rows)
+                more = pass_evaluate_part(&self.rows)
             if not more:
                 return (self.sums_[0], self.gradient_[0, :, :self.n_columns],
                         self.hessian_[0] if self.rows.summed else None)
@@ -278,7 +278,7 @@ cdef class RowBlocks:
         PyErr_CheckSignals()
         return 0
 
-    def evaluate(self, const double[::1] w, bint squares=False):
+    def objective(self, const double[::1] w, bint squares=False):
         """sum s F(y <w, x>) at ``w``, F not smoothed, and sum s x^2 (n_columns,) or None; the rows stay as they are.
 
         From the rows as given, in float64: what a certificate may rest on, where sums followed step by step may not.
@@ -286,7 +286,7 @@ cdef class RowBlocks:
         cdef bint done
         check_length("w", w.shape[0], self.n_columns)
         with nogil:
-            done = pass_evaluate(&self.rows, &w[0] if w.shape[0] > 0 else NULL, squares)
+            done = pass_objective(&self.rows, &w[0] if w.shape[0] > 0 else NULL, squares)
         self.must_have(done)
         return self.sums_[0, HINGE], (self.first_sum() if squares else None)
 
@@ -311,7 +311,7 @@ cdef class RowBlocks:
         cdef Py_ssize_t p = self.n_columns
         check_length("slacks", slacks.shape[0], self.n_rows)
         with nogil:
-            done = pass_lines(&self.rows, &slacks[0] if slacks.shape[0] > 0 else NULL, width)
+            done = pass_linearised(&self.rows, &slacks[0] if slacks.shape[0] > 0 else NULL, width)
         self.must_have(done)
         return (self.gradient_.reshape(-1)[:2 * p].reshape(2, p).copy(),
                 self.sums_[0, DUAL_POS:DUAL_NEG + 1].copy())
@@ -320,7 +320,7 @@ cdef class RowBlocks:
         return self.gradient_.reshape(-1)[:self.n_columns].copy()
 
     def dual_variables(self):
-        """a >= 0 that the last look predicted, and that its bound is of; a new (n_rows,) array."""
+        """a >= 0 that the last evaluation predicted, and that its bound is of; a new (n_rows,) array."""
         cdef double[:, ::1] duals = self.duals
         cdef pass_job *job = &self.rows.job
         cdef int after = 0 if job.dual_next == &duals[0, 0] else 1
@@ -331,10 +331,10 @@ cdef class RowBlocks:
             a = np.clip(before + (a - before) / job.at.step, 0, 1)
         return a
 
-    def along(self, double step, double width):
+    def line(self, double step, double width):
         """(value, slope, curvature) in the step of sum s F(u - step change); no read of X."""
         with nogil:
-            pass_along(&self.rows, step, width)
+            pass_line(&self.rows, step, width)
         return self.rows.job.sums[0], self.rows.job.sums[1], self.rows.job.sums[2]
 
     def hessp(self, const double[::1] x, double width, double curvature_floor=0):
@@ -346,8 +346,8 @@ cdef class RowBlocks:
         if x is not None:
             check_length("x", x.shape[0], self.n_columns)
         with nogil:
-            share = pass_product(&self.rows, &x[0] if x is not None and x.shape[0] > 0 else NULL, width,
-                                 curvature_floor)
+            share = pass_hessp(&self.rows, &x[0] if x is not None and x.shape[0] > 0 else NULL, width,
+                               curvature_floor)
         self.must_have(share >= 0)
         return self.first_sum(), share
 

@@ -62,15 +62,15 @@ cdef void chances_of(const row_source *source, const Py_ssize_t *rows, Py_ssize_
     share_out(do_chances, &work, (n + PIECE - 1) // PIECE, <int> scratch.shape[0])
 
 
-def chosen(Rows X, const double[::1] code, double positives, double negatives, uint64_t seed, Py_ssize_t first=0,
-           const double[::1] weight=None, int n_threads=1):
-    """Rows that are chosen, one of ``code`` > 0 with probability ``positives``, one of ``code`` < 0 with ``negatives``.
+def chosen(Rows X, const double[::1] signed_weight, double positives, double negatives, uint64_t seed,
+           Py_ssize_t first=0, const double[::1] weight=None, int n_threads=1):
+    """Rows that are chosen, one of ``signed_weight`` > 0 with probability ``positives``, one < 0 with ``negatives``.
 
     Parameters
     ----------
     X : Rows, or None where there is no ``weight``
-    code : (n_rows,) array
-        Rows of code 0 are never chosen.
+    signed_weight : (n_rows,) array
+        Rows of weight 0 are never chosen.
     positives, negatives : float
     seed : int
     first : int
@@ -87,7 +87,7 @@ def chosen(Rows X, const double[::1] code, double positives, double negatives, u
     n_read : int
         Rows that had to be read for it.
     """
-    cdef Py_ssize_t n = code.shape[0], found = 0, n_read = 0, lo, i, k, n_drawn
+    cdef Py_ssize_t n = signed_weight.shape[0], found = 0, n_read = 0, lo, i, k, n_drawn
     cdef row_source source
     cdef const double *by_column = NULL
     cdef double[:, ::1] scratch = np.empty((n_threads, 1 if X is None else max(1, X.view.n_features)))
@@ -107,7 +107,7 @@ def chosen(Rows X, const double[::1] code, double positives, double negatives, u
         with nogil:
             n_drawn = 0
             for i in range(lo, min(lo + SLICE, n)):
-                limit = positives if code[i] > 0 else (negatives if code[i] < 0 else 0)
+                limit = positives if signed_weight[i] > 0 else (negatives if signed_weight[i] < 0 else 0)
                 u = number_of(start, first + i)
                 if u < limit * most:
                     drawn[n_drawn], number[n_drawn] = i, u
@@ -117,7 +117,7 @@ def chosen(Rows X, const double[::1] code, double positives, double negatives, u
                 chances_of(&source, &drawn[0], n_drawn, by_column, scratch, &of_row[0])
             for k in range(n_drawn):
                 i = drawn[k]
-                limit = positives if code[i] > 0 else negatives
+                limit = positives if signed_weight[i] > 0 else negatives
                 if by_column != NULL:
                     limit *= of_row[k]
                 if number[k] < limit:
@@ -137,16 +137,16 @@ def numbers(uint64_t seed, Py_ssize_t n):
     return np.asarray(out)
 
 
-def sides_of(const double[::1] code):
+def sides_of(const double[::1] signed_weight):
     """How many numbers are positive and negative, and the sums of both: two pairs."""
     cdef Py_ssize_t i, positives = 0, negatives = 0
     cdef double above = 0, below = 0
     with nogil:
-        for i in range(code.shape[0]):
-            if code[i] > 0:
+        for i in range(signed_weight.shape[0]):
+            if signed_weight[i] > 0:
                 positives += 1
-                above += code[i]
-            elif code[i] < 0:
+                above += signed_weight[i]
+            elif signed_weight[i] < 0:
                 negatives += 1
-                below -= code[i]
+                below -= signed_weight[i]
     return (positives, negatives), (above, below)

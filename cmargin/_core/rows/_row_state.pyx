@@ -1,4 +1,4 @@
-"""What rows keep of one binary problem between two looks: to be written to a checkpoint, or sent, and taken back."""
+"""What rows keep of one binary problem between two evaluations: to be stored, or sent, and taken back."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from cmargin._core.util._shapes cimport must_fit
 
 
 def kept_of_rows(RowBlocks blocks, bint measures=True):
-    """A dictionary of arrays, those that the next look overwrites, and numbers; the active columns are not in it.
+    """A dictionary of arrays, those that the next evaluation overwrites, and numbers; the active columns are not in it.
 
     ``measures``: with what `measure_rows` asked for, unless `mean_measure` has let it go.
     """

@@ -4,7 +4,7 @@ What is kept of every row stays, for all rows, in one place; the pointers of the
 and the sums of a window are for whoever adds them up.
 """
 
-from cmargin._core.rows._evaluate cimport pass_begin_window, pass_end_look
+from cmargin._core.rows._evaluate cimport pass_begin_window, pass_end_evaluation
 from cmargin._core.rows._row_blocks cimport pass_job
 from cmargin._core.rows._row_pass cimport RowBlocks
 from cmargin._core.rows._rows cimport Rows
@@ -13,7 +13,7 @@ from cmargin._core.rows._rows cimport Rows
 cdef class RowWindows(RowBlocks):
     """`RowBlocks` whose rows `see` brings; until then, and after `see_all`, there are none to read.
 
-    Products and evaluations are summed over the rows that are here; `along` and `margins`, which read none, are of all.
+    Products and objectives are summed over the rows that are here; `line` and `margins`, which read none, are of all.
 
     Parameters
     ----------
@@ -27,9 +27,9 @@ cdef class RowWindows(RowBlocks):
     cdef Rows none
     cdef object window                       # owner of the rows that the pointers see
 
-    def __init__(self, Rows none, const double[::1] code, bint intercept, int n_threads, Py_ssize_t window,
+    def __init__(self, Rows none, const double[::1] signed_weight, bint intercept, int n_threads, Py_ssize_t window,
                  const double[::1] offset=None):
-        super().__init__(none, code, intercept, n_threads, None, window, offset)
+        super().__init__(none, signed_weight, intercept, n_threads, None, window, offset)
         self.none = none
 
     cdef int move_to(self, Py_ssize_t first, Rows X, Py_ssize_t n_rows) except -1:
@@ -60,28 +60,28 @@ cdef class RowWindows(RowBlocks):
         self.move_to(0, self.none, self.n_rows)
         self.window = None
 
-    def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True, move=None):
-        raise TypeError("rows that come window by window: begin_look, look_on, end_look")
+    def evaluate(self, direction, step, line_width, width, curvature_floor, with_hessian=True, move=None):
+        raise TypeError("rows that come window by window: begin_evaluation, evaluate_window, end_evaluation")
 
-    def begin_look(self, const double[::1] direction, double step, double line_width, double width,
-                   double curvature_floor, int with_hessian=True, move=None):
-        """A look in windows: `see` and `look_on` for each, in any order, then `end_look`."""
+    def begin_evaluation(self, const double[::1] direction, double step, double line_width, double width,
+                         double curvature_floor, int with_hessian=True, move=None):
+        """An evaluation in windows: `see` and `evaluate_window` for each, in any order, then `end_evaluation`."""
         self.see_all()
         self.rows.windowed = True
         self.ask_for(direction, step, line_width, width, curvature_floor, with_hessian, move)
 
-    def look_on(self):
-        """What `RowBlocks.look` returns, summed over the rows that are here."""
+    def evaluate_window(self):
+        """What `RowBlocks.evaluate` returns, summed over the rows that are here."""
         pass_begin_window(&self.rows)
-        return self.look_through()
+        return self.run_parts()
 
-    def end_look(self):
+    def end_evaluation(self):
         self.see_all()
-        pass_end_look(&self.rows)
+        pass_end_evaluation(&self.rows)
 
-    def along(self, step, width):
+    def line(self, step, width):
         self.see_all()
-        return RowBlocks.along(self, step, width)
+        return RowBlocks.line(self, step, width)
 
     def margins(self):
         self.see_all()

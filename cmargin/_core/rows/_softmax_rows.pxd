@@ -36,9 +36,9 @@ cdef struct softmax_plan:
     double *sums                # OUT   (n_blocks, N_SUMS)
     void *copy                  # WORK  of every thread, of the type of the products: (tile, n_features),
     void *residual              # WORK  (tile + 1, n_classes),
-    void *turned                # WORK  (n_classes, n_features) weights of few classes,
+    void *transposed            # WORK  (n_classes, n_features) weights of few classes,
     void *partial               # WORK  (n_columns, n_classes), zeros between passes; features transposed for few
-    Py_ssize_t copy_size, residual_size, turned_size, partial_size      # from one thread's to the next one's
+    Py_ssize_t copy_size, residual_size, transposed_size, partial_size  # from one thread's to the next one's
 
 
 # one ``task`` over blocks first .. last - 1, into their gradients and sums

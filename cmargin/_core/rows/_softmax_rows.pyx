@@ -36,7 +36,8 @@ cdef enum:
 # ---------------------------------------------------------------- kernels
 
 cdef void tile_scores(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, const floating *V,
-                      const floating *turned, const floating *tile, Py_ssize_t stride, floating *out) noexcept nogil:
+                      const floating *transposed, const floating *tile, Py_ssize_t stride,
+                      floating *out) noexcept nogil:
     cdef Py_ssize_t k = plan.n_classes, m = plan.X.n_features, filled = 1
     if plan.intercept:
         memcpy(out, V + m * k, k * sizeof(floating))
@@ -46,7 +47,7 @@ cdef void tile_scores(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t n, 
     else:
         memset(out, 0, n * k * sizeof(floating))
     if plan.few:
-        few_times(n, k, m, <floating> 1, tile, stride, turned, m, out, k)
+        few_times(n, k, m, <floating> 1, tile, stride, transposed, m, out, k)
     elif plan.X.starts == NULL:
         # out += tile V   (n, k) = (n, m) (m, k)
         gemm(NO_TRANS, NO_TRANS, n, k, m, 1, tile, stride, V, k, 1, out, k)
@@ -83,12 +84,12 @@ cdef void risk_residuals(const softmax_plan *plan, Py_ssize_t first, Py_ssize_t 
         sums[1] += weight * (ln_sum - mean)
 
 
-cdef void turn(const floating *V, Py_ssize_t m, Py_ssize_t k, floating *turned) noexcept nogil:
+cdef void transpose(const floating *V, Py_ssize_t m, Py_ssize_t k, floating *transposed) noexcept nogil:
     # V (m, k) class by class
     cdef Py_ssize_t f, c
     for c in range(k):
         for f in range(m):
-            turned[c * m + f] = V[f * k + c]
+            transposed[c * m + f] = V[f * k + c]
 
 
 cdef void fold_partial(const softmax_plan *plan, Py_ssize_t first, floating *partial, double *gradient) noexcept nogil:
@@ -114,27 +115,27 @@ cdef void block_pass(
     floating *probs,            # INOUT (n_rows, n_classes)
     floating *copy,             # WORK  (tile, n_features), unused for CSR
     floating *residual,         # WORK  (tile, n_classes)
-    floating *turned,           # WORK  for few classes
+    floating *transposed,       # WORK  for few classes
     floating *partial,          # WORK  (n_columns, n_classes), zeros between calls
     double *gradient,           # OUT   (n_columns, n_classes)
     double *sums,               # OUT   (N_SUMS,)
 ) noexcept nogil:
     cdef Py_ssize_t at = lo, n, k = plan.n_classes, since = 0, stride = 0
-    cdef Py_ssize_t told = plan.X.n_features * k if what == INTERCEPTS else 0       # from there on the gradient is
+    cdef Py_ssize_t start = plan.X.n_features * k if what == INTERCEPTS else 0      # from there on the gradient is
     cdef const floating *tile = NULL
     if what != PRODUCTS:
-        memset(gradient + told, 0, (plan.n_columns * k - told) * sizeof(double))
+        memset(gradient + start, 0, (plan.n_columns * k - start) * sizeof(double))
         memset(sums, 0, N_SUMS * sizeof(double))
     if plan.few and (what == RISK or what == PRODUCTS or what == CURVATURE):
-        turn(V, plan.X.n_features, k, turned)
+        transpose(V, plan.X.n_features, k, transposed)
     while at < hi:
         n = min(plan.tile, hi - at)
         if plan.X.starts == NULL and what != INTERCEPTS:
             tile = dense_tile(&plan.X, at, 1, n, copy, &stride)
         if what == RISK or what == PRODUCTS:
-            tile_scores(plan, at, n, V, turned, tile, stride, scores + at * k)
+            tile_scores(plan, at, n, V, transposed, tile, stride, scores + at * k)
         if what == CURVATURE:
-            tile_scores(plan, at, n, V, turned, tile, stride, residual)
+            tile_scores(plan, at, n, V, transposed, tile, stride, residual)
             curved_rows(probs + at * k, residual, n, k, plan.weight + at)
         elif what != PRODUCTS:
             risk_residuals(plan, at, n, scores + at * k, probs + at * k, residual, sums)
@@ -147,7 +148,7 @@ cdef void block_pass(
             rows_sum(residual, n, k, partial + plan.X.n_features * k)
         since += n
         if since >= FOLD_ROWS or at == hi:
-            fold_partial(plan, told, partial, gradient)
+            fold_partial(plan, start, partial, gradient)
             since = 0
 
 
@@ -206,7 +207,8 @@ cdef void one_block(const blocks_work *by, Py_ssize_t b, int t, floating *scores
     else:
         block_pass(plan, by.what, plan.bounds[b], plan.bounds[b + 1], <const floating *> by.V, scores,
                    <floating *> by.probs, <floating *> plan.copy + t * plan.copy_size, residual,
-                   <floating *> plan.turned + t * plan.turned_size, <floating *> plan.partial + t * plan.partial_size,
+                   <floating *> plan.transposed + t * plan.transposed_size,
+                   <floating *> plan.partial + t * plan.partial_size,
                    plan.gradients + b * plan.n_columns * plan.n_classes, plan.sums + b * N_SUMS)
 
 
@@ -344,8 +346,8 @@ cdef class SoftmaxRows:
             dtype != self.rows.dtype or (plan.X.column_stride != 1 and m != 1) or plan.X.row_stride < m)
         plan.copy_size, plan.residual_size = plan.tile * m if copies else 1, (plan.tile + 1) * k + line
         plan.few = not self.rows.sparse and few_pay(k, m, dtype == np.float32)
-        plan.turned_size, plan.partial_size = m * k + line if plan.few else 1, self.n_columns * k + line
-        sizes = (plan.copy_size, plan.residual_size, plan.turned_size, plan.partial_size)
+        plan.transposed_size, plan.partial_size = m * k + line if plan.few else 1, self.n_columns * k + line
+        sizes = (plan.copy_size, plan.residual_size, plan.transposed_size, plan.partial_size)
         self._room = dtype, [zeros(plan.n_threads * size, dtype) for size in sizes]
         addresses = [room.__array_interface__["data"][0] for room in self._room[1]]
         address = addresses[0]
@@ -353,7 +355,7 @@ cdef class SoftmaxRows:
         address = addresses[1]
         plan.residual = <void *> address
         address = addresses[2]
-        plan.turned = <void *> address
+        plan.transposed = <void *> address
         address = addresses[3]
         plan.partial = <void *> address
         return 0

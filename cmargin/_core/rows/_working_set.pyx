@@ -63,9 +63,9 @@ def count_distances(const double[::1] u, const double[::1] norms):
     return counted(counts)
 
 
-def with_nearest(near, const double[::1] u, const double[::1] norms, Py_ssize_t limit):
-    """A new ``near`` (n,) bool, with those rows whose distance is below a limit."""
-    cdef const unsigned char[::1] before = near.view(np.uint8)
+def with_nearest(members, const double[::1] u, const double[::1] norms, Py_ssize_t limit):
+    """A new ``members`` (n,) bool, with those rows whose distance is below a limit."""
+    cdef const unsigned char[::1] before = members.view(np.uint8)
     cdef unsigned char[::1] out = np.empty(u.shape[0], np.uint8)
     cdef Py_ssize_t i, n = u.shape[0]
     must_fit(norms.shape[0] == n and before.shape[0] == n, "with_nearest")
@@ -75,15 +75,15 @@ def with_nearest(near, const double[::1] u, const double[::1] norms, Py_ssize_t 
     return np.asarray(out).view(bool)
 
 
-def crossings(const double[::1] before, const double[::1] now, near):
-    """Rows that are not ``near`` (n,) bool and on another side of the hinge than before.
+def crossings(const double[::1] before, const double[::1] now, members):
+    """Rows that are not ``members`` (n,) bool and on another side of the hinge than before.
 
     Returns
     -------
     places : (n_crossed,) intp array, ascending; when : (n_crossed,) array, the part of the way after which they cross
     """
     cdef Py_ssize_t i, n = before.shape[0], found = 0
-    cdef const unsigned char[::1] left_out = near.view(np.uint8)
+    cdef const unsigned char[::1] left_out = members.view(np.uint8)
     cdef Py_ssize_t[::1] places
     cdef double[::1] when
     must_fit(now.shape[0] == n and left_out.shape[0] == n, "crossings")
@@ -98,12 +98,12 @@ def crossings(const double[::1] before, const double[::1] now, near):
     return np.asarray(places), np.asarray(when)
 
 
-def sum_near(const double[::1] u, near):
-    """How many rows are ``near`` (n,) bool, and the sum of their ``|u|``."""
-    cdef const unsigned char[::1] marks = near.view(np.uint8)
+def sum_of_members(const double[::1] u, members):
+    """How many rows are ``members`` (n,) bool, and the sum of their ``|u|``."""
+    cdef const unsigned char[::1] marks = members.view(np.uint8)
     cdef Py_ssize_t i, found = 0
     cdef double total = 0
-    must_fit(marks.shape[0] == u.shape[0], "sum_near")
+    must_fit(marks.shape[0] == u.shape[0], "sum_of_members")
     with nogil:
         for i in range(u.shape[0]):
             if marks[i]:

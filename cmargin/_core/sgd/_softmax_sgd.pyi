@@ -7,7 +7,7 @@ import numpy as np
 from cmargin._core.rows._rows import Rows
 
 LARGEST_LENGTH: float
-LEAST_WORTH: float
+LEAST_DAMPING: float
 
 class Batches:
     def __init__(
@@ -21,6 +21,6 @@ class Batches:
         self, U: Any, U_mean: Any, V: Any, V_lag: Any, shift: Any, bias: Any, stride: Any, n_done: Any,
     ) -> Any: ...
     def run(
-        self, batches: Any, looks: Any, n_train: Any, offset: Any, step: Any, bias_rate: Any, n_threads: Any,
+        self, batches: Any, scored: Any, n_train: Any, offset: Any, step: Any, bias_rate: Any, n_threads: Any,
         scores_out: Any,
     ) -> Any: ...

@@ -22,7 +22,7 @@ A row whose z_i'z_i is a multiple of the mean would be moved far past what its s
 
 which is what an implicit step leaves of the row at curvature 1/4 = max p (1 - p), relative to a row of mean length. It
 is 1 where all rows have one length, and in the limit of short steps: the minimum sought is that of the risk. Never less
-than `LEAST_WORTH`, or a class of one row far from all others would not be learnt.
+than `LEAST_DAMPING`, or a class of one row far from all others would not be learnt.
 
 After the batches, others are only looked at, by the mean of the weights where there is one: passes judged by held-out
 rows are one call, which lets other threads of Python in once.
@@ -44,7 +44,7 @@ from cmargin._core.util._simd cimport row_axpy, row_dot, row_lerp, row_prefetch
 from cmargin._core.util._team cimport share_out
 
 LARGEST_LENGTH = 1e300          # of a whitened row, squared, so that no step of zero times it is NaN
-LEAST_WORTH = 0.25              # of a row far out
+LEAST_DAMPING = 0.25            # of a row far out
 
 cdef enum:
     ROW_GROUP = 16              # rows whose softmax one thread takes at a time, half of them where classes are many
@@ -73,7 +73,7 @@ cdef struct batch_job:          # what threads share; void pointers are to float
     const void *Z               # IN    (n_visited, width) whitened rows
     double *length              # (n_visited,) z_i'z_i
     double mean_length          # m
-    double most_length, least_worth
+    double most_length, least_damping
     void *parts                 # WORK  (n_column_blocks, batch, n_classes)
     Py_ssize_t item_size        # bytes of a number of Z and of the weights
     Py_ssize_t n_visited, width, n_classes, batch
@@ -92,11 +92,11 @@ cdef struct batch_job:          # what threads share; void pointers are to float
     int64_t n_done              # batches before these
     # the batches
     const int64_t *batches      # IN    (n_batches,) the row of Z where each begins
-    const int64_t *looks        # IN    (n_looks,) likewise
+    const int64_t *scored       # IN    (n_scored,) likewise
     const double *steps         # IN    (n_batches,)
-    const double *offset        # IN    ((n_batches + n_looks) batch, n_classes) scores to add, or NULL for none
-    void *scores_out            # OUT   (n_looks batch, n_classes) scores of the rows looked at, or NULL
-    Py_ssize_t n_batches, n_looks, n_train
+    const double *offset        # IN    ((n_batches + n_scored) batch, n_classes) scores to add, or NULL for none
+    void *scores_out            # OUT   (n_scored batch, n_classes) their scores, or NULL
+    Py_ssize_t n_batches, n_scored, n_train
     double bias_rate
     int n_threads
     # the batch at work, n rows of Z from ``lo`` on
@@ -252,7 +252,7 @@ cdef void tail_update(const batch_job *job, const block_at *at, const floating *
 cdef void group_gradient(const batch_job *job, Py_ssize_t group, const floating *Z) noexcept nogil:
     # the first part of the rows of a group becomes their G; the loss, the error and, unless NULL, the scores of each,
     # before the step
-    cdef double[ROW_GROUP] of_truth, worth
+    cdef double[ROW_GROUP] of_truth, damping
     cdef double[3 * ROW_GROUP] of_rows
     cdef Py_ssize_t i, j, c, q, k = job.n_classes, first = group * job.group, lo = job.lo + first
     cdef Py_ssize_t n = min(job.group, job.n - first)
@@ -271,12 +271,12 @@ cdef void group_gradient(const batch_job *job, Py_ssize_t group, const floating 
     for j in range(n):
         i, s = lo + j, job.weight[lo + j] if job.weight != NULL else 1
         of_truth[j] = h[j * k + job.truth[i]]
-        worth[j] = s * max(job.least_worth, (1 + job.step * (job.mean_length + job.bias_rate) / 4)
-                           / (1 + job.step * (job.length[i] + job.bias_rate) / 4))
-    softmax_rows(h, n, k, worth, <floating *> NULL, h, of_rows, ROW_GROUP)
+        damping[j] = s * max(job.least_damping, (1 + job.step * (job.mean_length + job.bias_rate) / 4)
+                             / (1 + job.step * (job.length[i] + job.bias_rate) / 4))
+    softmax_rows(h, n, k, damping, <floating *> NULL, h, of_rows, ROW_GROUP)
     for j in range(n):
         i, s = lo + j, job.weight[lo + j] if job.weight != NULL else 1
-        h[j * k + job.truth[i]] -= <floating> worth[j]
+        h[j * k + job.truth[i]] -= <floating> damping[j]
         job.loss_out[i] = s * (of_rows[j] - of_truth[j] + of_rows[ROW_GROUP + j])
         if not isfinite(job.loss_out[i]):               # scores overflowed
             job.loss_out[i] = INFINITY
@@ -322,14 +322,14 @@ cdef void train_batches(batch_job *job) noexcept nogil:
         share(job, block_update[float], block_update[double], job.n_class_blocks * job.n_column_blocks)
 
 
-cdef void look_at(batch_job *job) noexcept nogil:
+cdef void score_batches(batch_job *job) noexcept nogil:
     # their losses, errors and scores, by the mean of the weights where there is one
     cdef Py_ssize_t k, n_bytes = job.batch * job.n_classes * job.item_size
     cdef bint by_mean = job.average and (job.n_done + job.n_batches) // job.stride > 0
     job.weights, job.intercepts = job.U_mean if by_mean else job.U, job.bias + by_mean
-    for k in range(job.n_looks):
+    for k in range(job.n_scored):
         job.scores = <char *> job.scores_out + k * n_bytes if job.scores_out != NULL else NULL
-        scores_and_gradient(job, job.looks[k], job.n_visited, job.n_batches + k, 0)
+        scores_and_gradient(job, job.scored[k], job.n_visited, job.n_batches + k, 0)
 
 
 # ---------------------------------------------------------------- Python wrapper
@@ -361,7 +361,7 @@ cdef class Batches:
         for i in range(n):
             must_fit(0 <= order[i] < X.view.n_rows, "Batches, rows")
         self.rows_kept = [X, order, truth, weight, centre_dot, loss_out, wrong_out]
-        job.X, job.n_visited, job.least_worth, job.most_length = &X.view, n, LEAST_WORTH, LARGEST_LENGTH
+        job.X, job.n_visited, job.least_damping, job.most_length = &X.view, n, LEAST_DAMPING, LARGEST_LENGTH
         job.centre_square, job.low_sign, job.tail_inverse = centre_square, low_sign, tail_inverse
         job.order, job.truth = &order[0] if n else NULL, &truth[0] if n else NULL
         job.weight, job.centre_dot = &weight[0] if weight.shape[0] else NULL, &centre_dot[0] if n and tail else NULL
@@ -430,40 +430,40 @@ cdef class Batches:
     def run(
         self,
         const int64_t[::1] batches,          # IN    (n_batches,), the row of Z where each batch begins
-        const int64_t[::1] looks,            # IN    (n_looks,), likewise of batches that are looked at afterwards
+        const int64_t[::1] scored,           # IN    (n_scored,), likewise of batches to be scored afterwards
         Py_ssize_t n_train,                  # no batch reads Z from this row on; those looked at do
-        const double[:, ::1] offset,         # IN    ((n_batches + n_looks) batch, n_classes), scores to add, or (0, 0)
+        const double[:, ::1] offset,         # IN    ((n_batches + n_scored) batch, n_classes), scores to add, or (0, 0)
         const double[::1] step,              # IN    (n_batches,)
         double bias_rate,
         int n_threads,
-        floating[:, ::1] scores_out,         # OUT   (n_looks batch, n_classes), scores of the rows looked at, or (0, .)
+        floating[:, ::1] scores_out,         # OUT   (n_scored batch, n_classes), their scores, or (0, .)
     ):
         """Step through the batches in their order; call with BLAS held to one thread."""
         cdef batch_job *job = &self.job
-        cdef Py_ssize_t i, n_batches = batches.shape[0], n_looks = looks.shape[0], k = job.n_classes
+        cdef Py_ssize_t i, n_batches = batches.shape[0], n_scored = scored.shape[0], k = job.n_classes
         must_fit(self.weights_kept is not None and step.shape[0] == n_batches and n_train <= job.n_visited
                  and job.item_size == sizeof(floating), "Batches.run")
-        must_fit(offset.shape[0] == 0 or (offset.shape[0] >= job.batch * (n_batches + n_looks)
+        must_fit(offset.shape[0] == 0 or (offset.shape[0] >= job.batch * (n_batches + n_scored)
                                           and offset.shape[1] == k), "Batches.run, offset")
-        must_fit(scores_out.shape[0] == 0 or (scores_out.shape[0] >= n_looks * job.batch
+        must_fit(scores_out.shape[0] == 0 or (scores_out.shape[0] >= n_scored * job.batch
                                               and scores_out.shape[1] == k), "Batches.run, scores")
         # the mean of V is made by the caller
-        must_fit(n_looks == 0 or job.tail_inverse == 0 or not job.average, "Batches.run, looks")
+        must_fit(n_scored == 0 or job.tail_inverse == 0 or not job.average, "Batches.run, scored")
         for i in range(n_batches):
             if not 0 <= batches[i] < n_train:
                 raise ValueError("Batches.run: a batch begins outside the rows")
-        for i in range(n_looks):
-            if not 0 <= looks[i] < job.n_visited:
+        for i in range(n_scored):
+            if not 0 <= scored[i] < job.n_visited:
                 raise ValueError("Batches.run: a batch to look at begins outside the rows")
-        if k == 0 or n_batches + n_looks == 0:
+        if k == 0 or n_batches + n_scored == 0:
             return
-        job.n_batches, job.n_looks, job.n_train = n_batches, n_looks, n_train
+        job.n_batches, job.n_scored, job.n_train = n_batches, n_scored, n_train
         job.batches, job.steps = &batches[0] if n_batches else NULL, &step[0] if n_batches else NULL
-        job.looks = &looks[0] if n_looks else NULL
+        job.scored = &scored[0] if n_scored else NULL
         job.offset = &offset[0, 0] if offset.shape[0] else NULL
         job.scores_out = &scores_out[0, 0] if scores_out.shape[0] else NULL
         job.bias_rate, job.n_threads = bias_rate, n_threads
         with nogil:
             train_batches(job)
-            look_at(job)
+            score_batches(job)
         self.weights_kept = None                 # the mean of weights may be a copy, not to be held on to

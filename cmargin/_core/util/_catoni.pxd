@@ -4,7 +4,7 @@
 that both ends of the cubic meet with slope 0.
 """
 
-cdef Py_ssize_t CHUNK   # points of one sum between two looks for Ctrl-C
+cdef Py_ssize_t CHUNK   # points of one sum between two checks for Ctrl-C
 
 
 cdef struct psi_point:

@@ -24,7 +24,7 @@
 #define CLONES
 #endif
 
-/* before a loop: its turns do not depend on each other, which too many pointers keep a compiler from seeing */
+/* before a loop: its iterations do not depend on each other, which too many pointers keep a compiler from seeing */
 #if defined(__clang__)
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)

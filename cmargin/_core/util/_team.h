@@ -91,10 +91,10 @@ static inline void team_breathe(void) {
 static inline void team_items(team *t, int thread) {
     team_work work = t->work;
     void *of = t->of;
-    int n_threads = t->n_threads, turn;
+    int n_threads = t->n_threads, ahead;
     ptrdiff_t item;
-    for (turn = 0; turn < n_threads; turn++) {
-        team_share *share = t->shares + (thread + turn) % n_threads;
+    for (ahead = 0; ahead < n_threads; ahead++) {
+        team_share *share = t->shares + (thread + ahead) % n_threads;
         while (__atomic_load_n(&share->next, __ATOMIC_RELAXED) < share->end
                && (item = __atomic_fetch_add(&share->next, 1, __ATOMIC_RELAXED)) < share->end)
             work(of, item, thread);

@@ -8,14 +8,14 @@ from cmargin.data.device.losses import SmoothedHinge
 from cmargin.data.device.rows import DeviceRows
 
 
-def sample_of(rows, code, positives, negatives, seed, column_weight=None):
-    """Rows chosen on the device as `_core/rows/_row_sample.pyx` chooses them, and their codes for as many as they are.
+def sample_of(rows, signed_weight, positives, negatives, seed, column_weight=None):
+    """Rows chosen on the device as by `_core/rows/_row_sample.pyx`, and their signed weights over the chances.
 
     Where the device has no double precision, a row whose number lies within rounding of its probability may be chosen
     here and not there.
     """
     xp = rows.xp
-    chance = of_sides(xp, code, positives, negatives)
+    chance = of_sides(xp, signed_weight, positives, negatives)
     if column_weight is not None:
         least, longest = CHANCE
         weight = rows.of_columns(column_weight)[0]
@@ -23,13 +23,13 @@ def sample_of(rows, code, positives, negatives, seed, column_weight=None):
         chance = chance * (least + (1 - least) * xp.where(squares < longest, squares, longest))       # NaN is long too
     there = xp.nonzero(are_chosen(rows, seed, chance))[0]
     chance = xp.take(chance, there)
-    return DeviceRows(xp.take(rows.X, there, axis=0)), xp.take(code, there) / xp.where(chance > 1, 1.0, chance)
+    return DeviceRows(xp.take(rows.X, there, axis=0)), xp.take(signed_weight, there) / xp.where(chance > 1, 1.0, chance)
 
 
-def of_sides(xp, code, positives, negatives):
+def of_sides(xp, signed_weight, positives, negatives):
     """A number for rows of either side, and 0 for those without weight."""
-    return (float(positives) * xp.astype(code > 0, code.dtype)
-            + float(negatives) * xp.astype(code < 0, code.dtype))
+    return (float(positives) * xp.astype(signed_weight > 0, signed_weight.dtype)
+            + float(negatives) * xp.astype(signed_weight < 0, signed_weight.dtype))
 
 
 def are_chosen(rows, seed, chance):
@@ -37,13 +37,14 @@ def are_chosen(rows, seed, chance):
 
 
 def beside_lines(source, width, sample):
-    """Near rows of a `DeviceRowPass`, and those of a sample; their codes, and slopes where straight lines touch."""
+    """The working set of a `DeviceRowPass`, and a sample; signed weights, and slopes where straight lines touch."""
     xp, at, sampled = source.xp, source.rows.at, None
     if sample is not None:
-        code = np.array(to_host(source.code)).astype(float)
-        sampled = chosen(None, code, *sample, 0)[:2]
-    index, weights = source.nearest.beside(sampled)
+        signed_weight = np.array(to_host(source.signed_weight)).astype(float)
+        sampled = chosen(None, signed_weight, *sample, 0)[:2]
+    index, weights = source.working_set.beside(sampled)
     there = at.put(index.astype(np.int64))
-    a = at.put(SmoothedHinge(np, source.nearest.u[index], width).slope)
-    code = xp.take(source.code, there)
-    return (DeviceRows(xp.take(source.rows.X, there, axis=0)), code if sampled is None else code * at.put(weights), a)
+    a = at.put(SmoothedHinge(np, source.working_set.u[index], width).slope)
+    signed_weight = xp.take(source.signed_weight, there)
+    return (DeviceRows(xp.take(source.rows.X, there, axis=0)),
+            signed_weight if sampled is None else signed_weight * at.put(weights), a)

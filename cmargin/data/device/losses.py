@@ -113,7 +113,7 @@ def entropy(xp, a):
     return part(a) + part(1 - a)
 
 
-# value, slope and curvature by name; and -F*(-a), what a dual variable is worth, of those that have a dual
+# value, slope and curvature by name; and -F*(-a), what a dual variable adds to the bound, of those that have a dual
 LOSSES = {"logistic": logistic, "calibrated_hinge": calibrated_hinge, "squared": squared, "hinge": hinge,
           "smoothed_hinge": smoothed_hinge, "margin_pursuit": margin_pursuit, "squared_hinge": squared_hinge}
 GAINS = {"hinge": lambda xp, a: a, "squared_hinge": lambda xp, a: a - a * a / 4, "logistic": entropy}

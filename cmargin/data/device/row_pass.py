@@ -1,7 +1,7 @@
-"""Rows on a device with the state of one binary problem: `RowPass` in operations on arrays, one transfer a look.
+"""Rows on a device with the state of one binary problem: `RowPass` in operations on arrays, one transfer an evaluation.
 
-The state of the rows is kept block by block on the device and never written to: a look makes the next one, which is
-there only when the look has ended. What is summed is what `_core/rows/_row_blocks.pyx` sums.
+The state of the rows is kept block by block on the device and never written to: an evaluation makes the next one, which
+is there only when the evaluation has ended. What is summed is what `_core/rows/_row_blocks.pyx` sums.
 
 Each operation costs the host a launch, ten microseconds or more, whatever the rows: what can be is done to several
 arrays (n,) at once, as rows of one, and what is said of sums, signs and borders, is said of them in memory.
@@ -18,9 +18,9 @@ from cmargin.data.device.gathered import beside_lines, sample_of
 from cmargin.data.device.losses import GAINS, LOSSES, SmoothedHinge, clipped, dual_curvature, positive
 from cmargin.data.moves import COMMIT_AND_MOVE, SAME_LINE, move_of
 from cmargin.data.source import SINGLE_BLOCK, TANGENTS
-from cmargin.data.working_set import Answered, ChoosesNearest
+from cmargin.data.working_set import Answered, ChoosesWorkingSet
 
-N_SUMS = 16                    # of a look, in the order of ``sum_id``
+N_SUMS = 16                    # of an evaluation, in the order of ``sum_id``
 SINGLE_ROUNDING = float(np.finfo(np.float32).eps)      # of sums in pieces, where there is no double precision
 
 
@@ -28,27 +28,27 @@ SINGLE_ROUNDING = float(np.finfo(np.float32).eps)      # of sums in pieces, wher
 class RowState:
     """What is kept of the rows of a block; arrays (n,) in the precision of sums."""
 
-    code: object               # s y
+    signed_weight: object      # s y
     weight: object             # s
     up: object                 # whether y = +1
     slack: object = None     # u = 1 - y <w, x> before the last step,
-    change: object = None      # y <e, x>, and how far along it the last look was
+    change: object = None      # y <e, x>, and how far along it the last evaluation was
     dual: object = None        # a before the last step,
     dual_next: object = None   # and after it
     norm: object = None        # sum of weight x^2
 
     @classmethod
-    def of(cls, xp, code):
-        return cls(code, xp.abs(code), code >= 0)
+    def of(cls, xp, signed_weight):
+        return cls(signed_weight, xp.abs(signed_weight), signed_weight >= 0)
 
     def begun(self, xp):
-        return replace(self, slack=xp.ones_like(self.code), change=xp.zeros_like(self.code), dual=None,
-                       dual_next=None)
+        return replace(self, slack=xp.ones_like(self.signed_weight), change=xp.zeros_like(self.signed_weight),
+                       dual=None, dual_next=None)
 
 
 @dataclass
 class Asked:
-    """Of a look."""
+    """Of an evaluation."""
 
     direction: object
     step: float
@@ -61,19 +61,19 @@ class Asked:
     tangents: bool
 
 
-class DeviceRowPass(ChoosesNearest):
+class DeviceRowPass(ChoosesWorkingSet):
     """`RowPass` over `DeviceRows`.
 
     Parameters
     ----------
     rows : DeviceRows
-    code : (n,) array on the device, in the precision of sums
+    signed_weight : (n,) array on the device, in the precision of sums
         Sample weight with the sign of the class.
     intercept : bool
     place : DeviceSource
     """
 
-    def __init__(self, rows, code, intercept, place):
+    def __init__(self, rows, signed_weight, intercept, place):
         self.rows, self.intercept, self.place, self.xp = rows, bool(intercept), place, rows.xp
         self.n_rows, self.n_features = rows.shape
         self.n_columns = self.n_features + self.intercept
@@ -82,7 +82,7 @@ class DeviceRowPass(ChoosesNearest):
         self.blocks = rows.blocks
         self.loss, self.parameters, self.largest = "smoothed_hinge", (), 1.0
         self.active = self.norm_weight = None
-        self.state = [RowState.of(self.xp, code[block]) for block in self.blocks]
+        self.state = [RowState.of(self.xp, signed_weight[block]) for block in self.blocks]
         self.total_weight = sum(self.sides()[1])
         self.start()
 
@@ -109,16 +109,16 @@ class DeviceRowPass(ChoosesNearest):
 
     @property
     def kind(self):
-        return HingeLook if self.loss == "smoothed_hinge" else SmoothLook
+        return HingeEvaluation if self.loss == "smoothed_hinge" else SmoothEvaluation
 
     def point(self, u):
         """A loss that needs no smoothing at slacks u: value, slope in u, curvature."""
         at = LOSSES[self.loss](self.xp, 1 - u, *self.parameters)
         return at._replace(slope=-at.slope)
 
-    # ------------------------------------------------------------ a look
+    # ------------------------------------------------------------ an evaluation
 
-    def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True, move=None):
+    def evaluate(self, direction, step, line_width, width, curvature_floor, with_hessian=True, move=None):
         move, tangents = move_of(direction, self.begun) if move is None else move, with_hessian == TANGENTS
         moves, swap = move != SAME_LINE, move == COMMIT_AND_MOVE
         asked = Asked(self.rows.of_columns(direction) if moves else None, step, self.widths_of(line_width, width),
@@ -128,16 +128,16 @@ class DeviceRowPass(ChoosesNearest):
 
         def sums():
             for block, state in zip(self.blocks, self.state, strict=True):
-                state, found, n_curved = self.look_at_block(block, state, asked, swap)
+                state, found, n_curved = self.evaluate_block(block, state, asked, swap)
                 after.append(state)
                 curved.append(n_curved)
                 yield found
 
-        told = self.rows.folded_by_name(sums())
+        totals = self.rows.folded_by_name(sums())
         self.state, self.pending, self.line_width = after, step, line_width
         self.primal, self.begun = asked.primal, True
         self.fresh, self.norm_weight = self.fresh and not swap, None
-        return (*self.unpacked(told, sum(curved)), self.block_of(told) if asked.with_hessian else None)
+        return (*self.unpacked(totals, sum(curved)), self.block_of(totals) if asked.with_hessian else None)
 
     def widths_of(self, line_width, width):
         if self.loss != "smoothed_hinge" or line_width == width:
@@ -157,8 +157,8 @@ class DeviceRowPass(ChoosesNearest):
         columns = self.active[self.active < self.n_features]
         return columns, len(columns) < len(self.active)
 
-    def look_at_block(self, block, state, asked, swap):
-        """The state after the look, its sums, and how many rows have curvature."""
+    def evaluate_block(self, block, state, asked, swap):
+        """The state after the evaluation, its sums, and how many rows have curvature."""
         rows, xp = self.rows, self.xp
         X = rows.wide(block)
         state = self.moved(X, state, asked)
@@ -186,20 +186,20 @@ class DeviceRowPass(ChoosesNearest):
         return replace(state, slack=state.slack - asked.pending * state.change,
                        change=xp.where(state.up, product, -product))
 
-    def unpacked(self, told, curved):
+    def unpacked(self, totals, curved):
         """(N_SUMS,) in the order of ``sum_id``, and (3, n_columns)."""
         m, sums, gradient = self.n_features, np.zeros(N_SUMS), np.zeros((3, self.n_columns))
         sums[6] = curved
-        if not told:
+        if not totals:
             return sums, gradient
-        sums[list(self.kind.PLACES[:len(told["parts"])])] = told["parts"]
+        sums[list(self.kind.PLACES[:len(totals["parts"])])] = totals["parts"]
         sums[1] = -sums[1]                                   # of the derivative in u, not yet in the step
-        k = len(told["ones"]) - ("block" in told)            # the last ones are the block's border
-        gradient[:k, :m], gradient[:k, m:] = told["rows"][:k], told["ones"][:k, None]
+        k = len(totals["ones"]) - ("block" in totals)        # the last ones are the block's border
+        gradient[:k, :m], gradient[:k, m:] = totals["rows"][:k], totals["ones"][:k, None]
         if self.largest:                                     # there is a dual
-            sums[4], sums[5] = told["ones"][1:3]
+            sums[4], sums[5] = totals["ones"][1:3]
             gradient[2] = -gradient[2]
-            if self.kind is SmoothLook:                      # one value
+            if self.kind is SmoothEvaluation:                # one value
                 sums[2] = sums[3] = sums[0]
         return sums, gradient
 
@@ -221,23 +221,23 @@ class DeviceRowPass(ChoosesNearest):
             sums |= {"squares": left_out @ (X * X), "left_out": xp.reshape(xp.sum(left_out), (1,))}
         return sums, there.shape[0]
 
-    def block_of(self, told):
+    def block_of(self, totals):
         """(order, order): sum h x x' over the active columns, the column of ones among them."""
         columns, ones = self.active_columns
         k, block = len(columns), np.zeros((self.order, self.order))
-        if told:
-            block[:k, :k] = told["block"]
+        if totals:
+            block[:k, :k] = totals["block"]
             if ones:
-                block[k, :k] = block[:k, k] = told["rows"][-1, columns]
-                block[k, k] = told["ones"][-1]
-            if "squares" in told:
-                squares = np.append(told["squares"][columns], told["left_out"][:int(ones)])
+                block[k, :k] = block[:k, k] = totals["rows"][-1, columns]
+                block[k, k] = totals["ones"][-1]
+            if "squares" in totals:
+                squares = np.append(totals["squares"][columns], totals["left_out"][:int(ones)])
                 block[np.diag_indices(self.order)] += squares
         return block
 
     # ------------------------------------------------------------ other sums
 
-    def along(self, step, width):
+    def line(self, step, width):
         xp = self.xp
 
         def packs():
@@ -246,11 +246,11 @@ class DeviceRowPass(ChoosesNearest):
                 at = SmoothedHinge(xp, u, width) if self.loss == "smoothed_hinge" else self.point(u)
                 yield xp.sum(xp.stack([at.value, at.slope * v, at.curvature * v * v]) * state.weight, axis=1)
 
-        told = self.rows.folded(packs())
-        return tuple(np.zeros(3) if told is None else told * (1, -1, 1))
+        totals = self.rows.folded(packs())
+        return tuple(np.zeros(3) if totals is None else totals * (1, -1, 1))
 
     def curvature_at(self, state, width):
-        """h of rows where the last look was."""
+        """h of rows at the last evaluation."""
         u = state.slack - self.pending * state.change
         if self.loss != "smoothed_hinge":
             return self.point(u).curvature
@@ -272,31 +272,32 @@ class DeviceRowPass(ChoosesNearest):
                     weight = weight * (X @ w[0] + w[1])
                 yield {"rows": rows.sums_of(X, weight[:, None])[0, :], "ones": xp.reshape(xp.sum(weight), (1,))}
 
-        told = rows.folded_by_name(packs())
-        return self.with_ones(told["rows"], told["ones"]) if told else np.zeros(self.n_columns), 1.0
+        totals = rows.folded_by_name(packs())
+        return self.with_ones(totals["rows"], totals["ones"]) if totals else np.zeros(self.n_columns), 1.0
 
     def with_ones(self, sums, of_ones):
         """Sums (..., m) of rows, in memory, with those (..., 1) of their column of ones, where there is one."""
         return np.concatenate([sums, of_ones], axis=-1) if self.intercept else sums
 
-    def evaluate(self, w, squares=False):
+    def objective(self, w, squares=False):
         """In float64 whatever the rows: in memory, block by block, where the device has none."""
         rows, m, name = self.rows, self.n_features, "hinge" if self.loss == "smoothed_hinge" else self.loss
 
         def packs():
             for block, state in zip(self.blocks, self.state, strict=True):
                 X, xp = rows.exactly(block)
-                code, v = (state.code, rows.at.put(w[:m])) if xp is self.xp else (to_host(state.code), w[:m])
-                s, z = xp.abs(code), X @ v + (float(w[m]) if self.intercept else 0.0)
-                loss = s * LOSSES[name](xp, xp.where(code < 0, -z, z), *self.parameters).value
+                signed_weight, v = state.signed_weight, w[:m]
+                signed_weight, v = (signed_weight, rows.at.put(v)) if xp is self.xp else (to_host(signed_weight), v)
+                s, z = xp.abs(signed_weight), X @ v + (float(w[m]) if self.intercept else 0.0)
+                loss = s * LOSSES[name](xp, xp.where(signed_weight < 0, -z, z), *self.parameters).value
                 pack = [xp.reshape(xp.sum(xp.where(s == 0, xp.zeros_like(loss), loss)), (1,))]  # no weight, no loss
                 if squares:
                     pack += [xp.astype(s, X.dtype) @ (X * X), xp.reshape(xp.sum(s), (1,))]
                 yield xp.concat(pack)
 
-        told = rows.folded(packs())
-        told = np.zeros(2 + m) if told is None else told
-        return float(told[0]), told[1:1 + self.n_columns] if squares else None
+        totals = rows.folded(packs())
+        totals = np.zeros(2 + m) if totals is None else totals
+        return float(totals[0]), totals[1:1 + self.n_columns] if squares else None
 
     def margins(self):
         parts = [to_host(1 - (state.slack - self.pending * state.change)) for state in self.state]
@@ -304,35 +305,36 @@ class DeviceRowPass(ChoosesNearest):
 
     def sides(self):
         xp = self.xp
-        told = self.rows.folded(
-            xp.stack([xp.sum(self.rows.at.widened(state.code > 0)), xp.sum(self.rows.at.widened(state.code < 0)),
-                      xp.sum(positive(xp, state.code)), xp.sum(positive(xp, -state.code))]) for state in self.state)
-        a, b, c, d = (0, 0, 0.0, 0.0) if told is None else told
+        totals = self.rows.folded(
+            xp.stack([xp.sum(self.rows.at.widened(state.signed_weight > 0)),
+                      xp.sum(self.rows.at.widened(state.signed_weight < 0)), xp.sum(positive(xp, state.signed_weight)),
+                      xp.sum(positive(xp, -state.signed_weight))]) for state in self.state)
+        a, b, c, d = (0, 0, 0.0, 0.0) if totals is None else totals
         return (int(a), int(b)), (float(c), float(d))
 
     # ------------------------------------------------------------ a few rows
 
     @property
-    def code(self):
-        return self.xp.concat([state.code for state in self.state])
+    def signed_weight(self):
+        return self.xp.concat([state.signed_weight for state in self.state])
 
     def gather_sample(self, positives, negatives, seed, column_weight=None):
         """A pass over rows that stay on the device."""
-        rows, code = sample_of(self.rows, self.code, positives, negatives, seed, column_weight)
+        rows, signed_weight = sample_of(self.rows, self.signed_weight, positives, negatives, seed, column_weight)
         reads = len(rows) / max(1, self.n_rows) if column_weight is None else 1.0
-        return DeviceRowPass(rows, code, self.intercept, self.place), self.share * reads
+        return DeviceRowPass(rows, signed_weight, self.intercept, self.place), self.share * reads
 
     def take_measures(self):
-        """In memory, where the near rows are chosen."""
+        """In memory, where the working set is chosen."""
         return np.concatenate([to_host(state.norm) for state in self.state]).astype(float)
 
-    def nearest_apart(self, share, most, moved, width, sample=None):
+    def gather_working_set(self, share, most, moved, width, sample=None):
         """On the device too."""
-        others, near, distance = self.choose_nearest(share, most, moved)
-        if not near or not (others or sample):
+        others, n_members, distance = self.choose_working_set(share, most, moved)
+        if not n_members or not (others or sample):
             return None
-        rows, code, a = beside_lines(self, width, sample)
-        part = DeviceRowPass(rows, code, self.intercept, self.place)
+        rows, signed_weight, a = beside_lines(self, width, sample)
+        part = DeviceRowPass(rows, signed_weight, self.intercept, self.place)
         return Answered((part, *part.sums_by_side(a), distance, part.share))
 
     def sums_by_side(self, a):
@@ -341,18 +343,19 @@ class DeviceRowPass(ChoosesNearest):
 
         def packs():
             for block, state in zip(self.blocks, self.state, strict=True):
-                c = a[block] * state.code
+                c = a[block] * state.signed_weight
                 R = xp.stack([positive(xp, c), -positive(xp, -c)], axis=1)
                 yield {"rows": rows.sums_of(rows.wide(block), R), "ones": xp.sum(R, axis=0)}
 
-        told = rows.folded_by_name(packs())
-        if not told:
+        totals = rows.folded_by_name(packs())
+        if not totals:
             return np.zeros((2, self.n_columns)), np.zeros(2)
-        return self.with_ones(told["rows"], told["ones"][:, None]), np.abs(told["ones"])
+        return self.with_ones(totals["rows"], totals["ones"][:, None]), np.abs(totals["ones"])
 
     def weigh_sides(self, positives, negatives):
         xp, up, down = self.xp, float(positives), float(negatives)
-        self.state = [replace(state, code=xp.where(state.up, up * state.code, down * state.code),
+        self.state = [replace(state, signed_weight=xp.where(state.up, up * state.signed_weight,
+                                                            down * state.signed_weight),
                               weight=xp.where(state.up, up * state.weight, down * state.weight))
                       for state in self.state]
         self.total_weight = sum(self.sides()[1])
@@ -368,8 +371,8 @@ def above_and_below(xp, h, weighted, floor, zeros):
     return above, None if floor <= 0 else xp.where(h > ON_DIAGONAL * floor, weighted, zeros) - above
 
 
-class HingeLook:
-    """What a look asks of the rows of a block at the smoothed hinge: `hinge_rows` of ``_smoothed_hinge.h``.
+class HingeEvaluation:
+    """What an evaluation asks of the rows of a block at the smoothed hinge: `hinge_rows` of ``_smoothed_hinge.h``.
 
     Attributes
     ----------
@@ -379,7 +382,7 @@ class HingeLook:
         What rows are summed by: s y F', s a_hat of either side.
     curvature : (n,) array, 0 below the floor
     left_out : (n,) array of what is on the diagonal alone, or None
-        The two only where the look is with curvature.
+        The two only where the evaluation is with curvature.
     state : RowState
     """
 
@@ -402,11 +405,12 @@ class HingeLook:
         self.state = replace(state, dual_next=a1)
         if asked.with_hessian:
             self.curvature, self.left_out = above_and_below(xp, h, self.parts[-1, :], asked.floor, zeros)
-        worth = state.weight * a_hat
-        self.columns = [state.code * slope1, xp.where(state.up, worth, zeros), xp.where(state.up, zeros, worth)]
+        dual_part = state.weight * a_hat
+        self.columns = [state.signed_weight * slope1, xp.where(state.up, dual_part, zeros),
+                        xp.where(state.up, zeros, dual_part)]
 
 
-class SmoothLook:
+class SmoothEvaluation:
     """The same for a loss that is smooth itself: one value serves the line, the next step and the objective."""
 
     PLACES = 0, 1, 7, 8, 9
@@ -416,15 +420,15 @@ class SmoothLook:
         u1, zeros = u0 - asked.step * v, xp.zeros_like(v)
         at = source.point(xp.stack([u0, u1] if largest else [u1]))
         slope, h = at.slope[-1, :], at.curvature[-1, :]
-        parts, self.columns, self.state = [at.value[-1, :], slope * v, h], [state.code * slope], state
+        parts, self.columns, self.state = [at.value[-1, :], slope * v, h], [state.signed_weight * slope], state
         if largest:                              # a after the step, as the model before it predicts it
             a = clipped(xp, at.slope[0, :] - at.curvature[0, :] * v, largest)
-            gain, worth = GAINS[source.loss](xp, a, *source.parameters), state.weight * a
+            gain, dual_part = GAINS[source.loss](xp, a, *source.parameters), state.weight * a
             parts += [xp.where(state.up, gain, zeros), xp.where(state.up, zeros, gain)]
-            self.columns += [xp.where(state.up, worth, zeros), xp.where(state.up, zeros, worth)]
+            self.columns += [xp.where(state.up, dual_part, zeros), xp.where(state.up, zeros, dual_part)]
             self.state = replace(state, dual_next=a)
         elif asked.first:
-            self.columns.append(state.code)
+            self.columns.append(state.signed_weight)
         self.parts = state.weight * xp.stack(parts)
         if asked.with_hessian:
             self.curvature, self.left_out = above_and_below(xp, h, self.parts[2, :], asked.floor, zeros)

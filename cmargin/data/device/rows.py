@@ -128,8 +128,8 @@ class DeviceRows:
                 shapes.update((name, tuple(a.shape)) for name, a in sums.items())
                 yield xp.concat([a if a.ndim == 1 else xp.reshape(a, (-1,)) for a in sums.values()])
 
-        told, ends = self.folded(packs()), np.cumsum([math.prod(shape) for shape in shapes.values()])
-        return {name: told[end - math.prod(shape):end].reshape(shape)
+        totals, ends = self.folded(packs()), np.cumsum([math.prod(shape) for shape in shapes.values()])
+        return {name: totals[end - math.prod(shape):end].reshape(shape)
                 for (name, shape), end in zip(shapes.items(), ends, strict=True)}
 
     # ------------------------------------------------------------ to memory and back

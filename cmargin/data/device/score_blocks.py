@@ -60,8 +60,8 @@ class DeviceScoreBlocks(ScoreBlocks):
                 yield xp.concat([xp.sum(s * found.value, axis=0), xp.sum(R, axis=0),
                                  xp.reshape(rows.sums_of(X, R), (-1,))])
 
-        told = rows.folded(packs())
-        return told[:K], told[2 * K:].reshape(K, m), told[K:2 * K]
+        totals = rows.folded(packs())
+        return totals[:K], totals[2 * K:].reshape(K, m), totals[K:2 * K]
 
     def margins(self, W, bias):
         at, per_group = self.source.rows.at, max(1, GROUP_SCORES // max(1, self.n_rows))

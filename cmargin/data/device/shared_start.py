@@ -10,6 +10,7 @@ class DeviceStart(SharedStart):
         for c, w in enumerate(self.W):
             if out_of_time():
                 return
-            rows = self.source.row_pass(self.codes.code(c, self.weights), intercept=self.intercept, n_threads=1)
+            rows = self.source.row_pass(self.labels.signed_weight(c, self.weights), intercept=self.intercept,
+                                        n_threads=1)
             rows.set_loss(self.loss)
-            self.risk[c] = rows.evaluate(w)[0] / self.source.n_rows
+            self.risk[c] = rows.objective(w)[0] / self.source.n_rows

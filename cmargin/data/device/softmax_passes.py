@@ -6,7 +6,7 @@ that what can be is done for all batches at once, before them or after.
 
 import numpy as np
 
-from cmargin._core.sgd._softmax_sgd import LARGEST_LENGTH, LEAST_WORTH
+from cmargin._core.sgd._softmax_sgd import LARGEST_LENGTH, LEAST_DAMPING
 from cmargin._core.util._arrays import total
 from cmargin.data.device.arrays import to_host
 
@@ -41,7 +41,7 @@ class DevicePasses:
                 self.source.between_chunks()
                 Z, last = self.Z[rows, :], first + rows.stop - rows.start
                 truth, shares, *of_loss = self.shares(rows, Z, U, b, base)
-                G = (shares - truth) * factor[first:last, :]               # eta s worth (softmax - indicator)
+                G = (shares - truth) * factor[first:last, :]               # eta s damping (softmax - indicator)
                 met.append(of_loss)
                 U = U - G.T @ Z
                 b = b - bias_rate * xp.sum(G, axis=0, dtype=self.at.wide)
@@ -58,14 +58,14 @@ class DevicePasses:
             self.sums = self.losses_and_errors(met, order)
 
     def factors(self, order, eta, bias_rate):
-        """(n, 1): step, weight and worth of the rows in the ``order`` in which they are met; far out one is worth less.
+        """(n, 1): step, weight and damping of the rows in the ``order`` in which they are met; one far out counts less.
         """
         xp, at, weight = self.xp, self.at, self.weighted(eta, order)
         eta = at.put(eta)
         length = xp.take(self.length, at.put(order))
-        worth = (1 + eta * (self.mean_length + bias_rate) / 4) / (1 + eta * (length + bias_rate) / 4)
-        worth = xp.where(worth > LEAST_WORTH, worth, xp.full_like(worth, LEAST_WORTH))
-        return at.narrowed(worth * at.put(weight))[:, None]
+        damping = (1 + eta * (self.mean_length + bias_rate) / 4) / (1 + eta * (length + bias_rate) / 4)
+        damping = xp.where(damping > LEAST_DAMPING, damping, xp.full_like(damping, LEAST_DAMPING))
+        return at.narrowed(damping * at.put(weight))[:, None]
 
     def weighted(self, a, rows):
         """An array in memory of numbers of ``rows``, times their weights."""

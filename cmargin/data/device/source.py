@@ -73,16 +73,16 @@ class DeviceSource(RowsElsewhere):
 
     # ------------------------------------------------------------ views
 
-    def row_pass(self, code, *, intercept, n_threads, offset=None):
+    def row_pass(self, signed_weight, *, intercept, n_threads, offset=None):
         if offset is not None:
             self.refuse("A problem whose rows have offsets")
-        return DeviceRowPass(self.rows, self.rows.at.put(np.asarray(code, float)), intercept, self)
+        return DeviceRowPass(self.rows, self.rows.at.put(np.asarray(signed_weight, float)), intercept, self)
 
     def score_blocks(self, Y, weight, n_threads):
         return DeviceScoreBlocks(self, Y, weight, n_threads)
 
-    def shared_start(self, codes, weights, intercept, l2, loss):
-        return DeviceStart(self, codes, weights, intercept, l2, loss)
+    def shared_start(self, labels, weights, intercept, l2, loss):
+        return DeviceStart(self, labels, weights, intercept, l2, loss)
 
     def stochastic_rows(self, n_threads):
         return DeviceStochasticRows(self, n_threads)

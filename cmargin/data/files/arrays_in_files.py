@@ -1,8 +1,8 @@
 """An array in a file: what its header says, whether the file is whole, and a part of it in memory.
 
-A part is mapped, not copied: copying from the page cache takes as long as a look. Only the part is mapped, so that the
-file may be larger than the address space; and its pages are fetched at once, so that whoever looks at it later does not
-wait for a disk, deaf to Ctrl-C.
+A part is mapped, not copied: copying from the page cache takes as long as an evaluation. Only the part is mapped, so
+that the file may be larger than the address space; and its pages are fetched at once, so that whoever looks at it later
+does not wait for a disk, deaf to Ctrl-C.
 """
 
 import math

@@ -51,8 +51,8 @@ class SampleQuestion:
 
     wanted, answer, expected = True, None, 0
 
-    def __init__(self, source, code, positives, negatives, seed, column_weight):
-        self.code, self.asked = code, (positives, negatives, seed)
+    def __init__(self, source, signed_weight, positives, negatives, seed, column_weight):
+        self.signed_weight, self.asked = signed_weight, (positives, negatives, seed)
         self.weight, self.rows = column_weight, GatheredRows(source)
         self.places, self.chances = [np.empty(0, np.intp)], [np.empty(0)]
 
@@ -60,8 +60,8 @@ class SampleQuestion:
         pass
 
     def over(self, chunk):
-        code = self.code[chunk.first:chunk.first + chunk.X.shape[0]]
-        places, chance, _ = chosen(chunk.rows, code, *self.asked, chunk.first, self.weight)
+        signed_weight = self.signed_weight[chunk.first:chunk.first + chunk.X.shape[0]]
+        places, chance, _ = chosen(chunk.rows, signed_weight, *self.asked, chunk.first, self.weight)
         self.rows.add(chunk.X, places)
         self.places.append(places + chunk.first)
         self.chances.append(chance)

@@ -14,7 +14,7 @@ from cmargin.data.files.gathered import ListedQuestion, SampleQuestion
 from cmargin.data.memory.row_pass import MemoryRowPass
 from cmargin.data.memory.source import MemorySource
 from cmargin.data.moves import RESTART
-from cmargin.data.working_set import BEYOND, ChoosesNearest
+from cmargin.data.working_set import BEYOND, ChoosesWorkingSet
 
 
 class Question:
@@ -44,23 +44,23 @@ class Question:
         self.answer = self.sums
 
 
-class LookQuestion(Question):
+class EvaluationQuestion(Question):
     def begin(self):
         primal = self.asked.pop("primal")
         if self.asked["move"] == RESTART:
             self.blocks.start(primal)
         self.blocks.set_active(self.asked.pop("active"))
-        self.blocks.begin_look(**self.asked)
+        self.blocks.begin_evaluation(**self.asked)
 
     def part(self):
-        return self.blocks.look_on()
+        return self.blocks.evaluate_window()
 
     def end(self):
-        self.blocks.end_look()
+        self.blocks.end_evaluation()
         super().end()
 
 
-class ProductQuestion(Question):
+class HesspQuestion(Question):
     def over(self, chunk):
         self.n = chunk.rows.shape[0]
         super().over(chunk)
@@ -74,18 +74,18 @@ class ProductQuestion(Question):
         self.answer = self.sums[0], float(self.sums[1]) / max(1, self.blocks.n_rows)
 
 
-class EvaluateQuestion(Question):
+class ObjectiveQuestion(Question):
     def part(self):
-        return self.blocks.evaluate(self.asked["w"], self.asked["squares"])
+        return self.blocks.objective(self.asked["w"], self.asked["squares"])
 
 
-class FileRowPass(ChoosesNearest):
+class FileRowPass(ChoosesWorkingSet):
     """`RowPass` over a `FileSource`.
 
     Parameters
     ----------
     source : FileSource
-    code : (n_rows,) array
+    signed_weight : (n_rows,) array
         Sample weight with the sign of the class.
     intercept : bool
     n_threads : int
@@ -95,17 +95,18 @@ class FileRowPass(ChoosesNearest):
     """
 
     share, rounding = 1.0, ROUNDING
-    posts, not_when_late = ("look", "product", "evaluate"), ("evaluate",)
+    posts, not_when_late = ("evaluate", "hessp", "objective"), ("objective",)
 
-    def __init__(self, source, code, intercept, n_threads, offset=None):
+    def __init__(self, source, signed_weight, intercept, n_threads, offset=None):
         self.place, self.intercept = source, intercept
-        self.code = np.ascontiguousarray(code, float)
+        self.signed_weight = np.ascontiguousarray(signed_weight, float)
         self.offset = None if offset is None else np.ascontiguousarray(offset, float)
-        self.blocks = RowWindows(source.no_rows, self.code, intercept, n_threads, source.most_rows, self.offset)
+        self.blocks = RowWindows(source.no_rows, self.signed_weight, intercept, n_threads, source.most_rows,
+                                 self.offset)
         self.n_rows, self.n_features, self.n_columns = source.n_rows, source.n_features, self.blocks.n_columns
         self.n_threads = n_threads
-        self.both = sides_of(self.code)          # once: it takes the memory of another code
-        self.total_weight = float(np.abs(self.code).sum())
+        self.both = sides_of(self.signed_weight)  # once: it takes the memory of another array of them
+        self.total_weight = float(np.abs(self.signed_weight).sum())
         self.active, self.primal = None, False
 
     def start(self, primal=False):
@@ -121,8 +122,8 @@ class FileRowPass(ChoosesNearest):
     def set_active(self, active):
         self.active = active
 
-    def along(self, step, width):
-        return self.blocks.along(step, width)
+    def line(self, step, width):
+        return self.blocks.line(step, width)
 
     def margins(self):
         return self.blocks.margins()
@@ -137,30 +138,30 @@ class FileRowPass(ChoosesNearest):
 
     def post(self, kind, asked):
         """Ask for the next read to answer; `work` reads, and ``answer`` of what is returned is then there."""
-        if kind == "evaluate":
-            return self.place.post(EvaluateQuestion(self.blocks, w=asked["x"], squares=True))
-        return self.place.post((LookQuestion if kind == "look" else ProductQuestion)(self.blocks, **asked))
+        if kind == "objective":
+            return self.place.post(ObjectiveQuestion(self.blocks, w=asked["x"], squares=True))
+        return self.place.post((EvaluationQuestion if kind == "evaluate" else HesspQuestion)(self.blocks, **asked))
 
     def work(self, until):
         """Read on until the clock says ``until``, for all who have asked."""
         self.place.work(until)
 
-    def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True, move=None):
-        return self.place.answer(LookQuestion(
+    def evaluate(self, direction, step, line_width, width, curvature_floor, with_hessian=True, move=None):
+        return self.place.answer(EvaluationQuestion(
             self.blocks, move=move, primal=self.primal, active=self.active, direction=direction, step=step,
             line_width=line_width, width=width, curvature_floor=curvature_floor, with_hessian=with_hessian))
 
     def hessp(self, x, width, curvature_floor=0.0):
-        return self.place.answer(ProductQuestion(self.blocks, x=x, width=width, curvature_floor=curvature_floor))
+        return self.place.answer(HesspQuestion(self.blocks, x=x, width=width, curvature_floor=curvature_floor))
 
-    def evaluate(self, w, squares=False):
-        loss, sums = self.place.answer(EvaluateQuestion(self.blocks, w=w, squares=squares))
+    def objective(self, w, squares=False):
+        loss, sums = self.place.answer(ObjectiveQuestion(self.blocks, w=w, squares=squares))
         return float(loss), sums
 
     # ------------------------------------------------------------ a few rows, in memory
 
     def gathered(self, X, rows, weights):
-        part = MemoryRowPass(MemorySource(X).rows, self.code[rows] * weights, intercept=self.intercept,
+        part = MemoryRowPass(MemorySource(X).rows, self.signed_weight[rows] * weights, intercept=self.intercept,
                              n_threads=self.n_threads, offset=None if self.offset is None else self.offset[rows])
         part.share = len(rows) / max(1, self.n_rows)
         return part
@@ -172,30 +173,31 @@ class FileRowPass(ChoosesNearest):
         less = min(1.0, self.place.room_for_rows() / max(1.0, wanted))
         positives, negatives = positives * less, negatives * less
         if column_weight is None:
-            rows, chance, _ = chosen(None, self.code, positives, negatives, seed)
+            rows, chance, _ = chosen(None, self.signed_weight, positives, negatives, seed)
             X = self.place.take(rows, self.place.dtype)
             return self.gathered(X, rows, 1 / chance), len(rows) / max(1, self.n_rows)
         X, rows, chance = self.place.answer(
-            SampleQuestion(self.place, self.code, positives, negatives, seed, column_weight))
+            SampleQuestion(self.place, self.signed_weight, positives, negatives, seed, column_weight))
         return self.gathered(X, rows, 1 / chance), 1.0
 
-    def nearest_apart(self, share, most, moved, width, sample=None):
+    def gather_working_set(self, share, most, moved, width, sample=None):
         """One read for all problems that ask for rows at the same time; fewer rows where memory has room for fewer."""
         if self.offset is not None:
             return None
         room = self.place.room_for_rows()
         share, most = (min(part, room / BEYOND / max(1, self.n_rows)) for part in (share, most))
-        others, near, distance = self.choose_nearest(share, most, moved)
-        if not near or not (others or sample):
+        others, n_members, distance = self.choose_working_set(share, most, moved)
+        if not n_members or not (others or sample):
             return None
-        index, weights = self.nearest.beside(None if sample is None else chosen(None, self.code, *sample)[:2])
+        index, weights = self.working_set.beside(None if sample is None
+                                                 else chosen(None, self.signed_weight, *sample)[:2])
         if len(index) > room:
             return None
 
         def answer(X):
             part = self.gathered(X, index, weights)
             self.blocks.see_all()
-            return part, *part.lines(self.nearest.u[index], width), distance, self.share + part.share
+            return part, *part.lines(self.working_set.u[index], width), distance, self.share + part.share
 
         return self.place.post(ListedQuestion(self.place, index, answer))
 
@@ -203,8 +205,8 @@ class FileRowPass(ChoosesNearest):
 
     def kept(self):
         self.blocks.see_all()
-        return {**kept_of_rows(self.blocks, self.measures_are_wanted), "nearest": self.kept_nearest()}
+        return {**kept_of_rows(self.blocks, self.measures_are_wanted), "working_set": self.kept_working_set()}
 
     def take_back(self, kept):
         take_back_rows(self.blocks, kept)
-        self.take_back_nearest(kept["nearest"])
+        self.take_back_working_set(kept["working_set"])

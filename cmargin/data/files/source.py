@@ -1,5 +1,4 @@
-"""The data source of rows that stay in files: a look is one read of them, chunk by chunk, and serves all who ask by
-then.
+"""The data source of rows that stay in files: a read, chunk by chunk, serves all who ask by then.
 """
 
 import threading
@@ -20,7 +19,7 @@ from cmargin.data.files.stochastic_rows import FileStochasticRows
 from cmargin.data.remote import RowsElsewhere
 
 CHUNK = 1 << 25              # bytes; doc/lab-notebook
-STATE = 57                   # bytes kept of a row: code, 2 slacks, change, 2 dual variables, measure, whether near
+STATE = 57                   # bytes kept of a row: signed weight, 2 slacks, change, 2 dual variables, measure, mark
 PATIENCE = 0.5               # seconds
 GATHERED = 0.25              # of the memory left that gathered rows may take
 
@@ -132,7 +131,7 @@ class FileSource(RowsElsewhere):
                     self.reading, self.waiting, self.at = self.waiting, [], 0
                     for question in self.reading:
                         question.begin()
-                if self.at < len(self.chunks) and not self.look_at_next(until):
+                if self.at < len(self.chunks) and not self.read_next(until):
                     return
                 if self.at == len(self.chunks):
                     asked, self.reading = self.reading, []
@@ -144,7 +143,7 @@ class FileSource(RowsElsewhere):
             self.waiting, self.reading = [], []          # some rows have been looked at and others not
             raise
 
-    def look_at_next(self, until):
+    def read_next(self, until):
         self.reading = [question for question in self.reading if question.wanted]
         if not self.reading:
             return True
@@ -232,14 +231,14 @@ class FileSource(RowsElsewhere):
 
     # ------------------------------------------------------------ views
 
-    def row_pass(self, code, *, intercept, n_threads, offset=None):
-        return FileRowPass(self, code, intercept, n_threads, offset)
+    def row_pass(self, signed_weight, *, intercept, n_threads, offset=None):
+        return FileRowPass(self, signed_weight, intercept, n_threads, offset)
 
     def score_blocks(self, Y, weight, n_threads):
         return FileScoreBlocks(self, Y, weight, n_threads)
 
-    def shared_start(self, codes, weights, intercept, l2, loss):
-        return FileSharedStart(self, codes, weights, intercept, l2, loss)
+    def shared_start(self, labels, weights, intercept, l2, loss):
+        return FileSharedStart(self, labels, weights, intercept, l2, loss)
 
     def stochastic_rows(self, n_threads):
         return FileStochasticRows(self, n_threads)

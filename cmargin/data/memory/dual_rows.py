@@ -37,7 +37,7 @@ class DualRows:
         Of the rows; ones.
     l2 : float
     loss : Loss
-        One whose dual variables are worth a - bend a^2 / 2 each.
+        One whose dual variables add a - bend a^2 / 2 each to the bound.
     """
 
     def __init__(self, source, intercept, free, weights, l2, loss):
@@ -52,7 +52,7 @@ class DualRows:
         squares(self.rows, np.ones(max(1, self.n_features)), self.square)
         self.length = float(np.sqrt(self.square.mean()))                   # typical, of a row
         self.bias, self.free = float(intercept), free
-        self.along, self.mean = np.zeros(self.n_rows), None
+        self.x_dot_mean, self.mean = np.zeros(self.n_rows), None
         if free and self.density >= DENSE:
             self.see_from_the_mean()
         if free:
@@ -65,10 +65,10 @@ class DualRows:
     def see_from_the_mean(self):
         """Subtract the mean row from all, without touching them: for sum a y = 0 that leaves the problem as it is."""
         ones, everything, mean = np.ones(self.n_rows), np.arange(self.n_rows), np.zeros(self.n_features + 1)
-        plain = DualBlocks(self.rows, ones, ones, self.along, ones, 0.0, False, self.density, self.along)
+        plain = DualBlocks(self.rows, ones, ones, self.x_dot_mean, ones, 0.0, False, self.density, self.x_dot_mean)
         plain.add(everything, ones / max(1, self.n_rows), mean)
-        self.along, mean = plain.products(everything, mean), mean[:-1].copy()
-        around = self.square - 2 * self.along + mean @ mean
+        self.x_dot_mean, mean = plain.products(everything, mean), mean[:-1].copy()
+        around = self.square - 2 * self.x_dot_mean + mean @ mean
         self.square, self.mean = np.maximum(around, DIGITS * (self.square + mean @ mean)), mean
 
     def from_the_mean(self, w):
@@ -80,9 +80,9 @@ class DualRows:
             there[-1] = (there[-1] + shift) / self.bias
         return there
 
-    def row_pass(self, code):
-        """The rows as problem ``code`` sees them."""
-        return DualRowPass(self, code)
+    def row_pass(self, signed_weight):
+        """The rows as problem ``signed_weight`` sees them."""
+        return DualRowPass(self, signed_weight)
 
 
 class DualRowPass(DualBlocks):
@@ -91,11 +91,11 @@ class DualRowPass(DualBlocks):
     Parameters
     ----------
     shared : DualRows
-    code : (n,) array
+    signed_weight : (n,) array
         Sample weight with the sign of the class.
     """
 
-    def __init__(self, shared, code):
-        self.shared, self.code = shared, code
-        super().__init__(shared.rows, code, shared.upper, shared.ridge, shared.square, shared.bias, shared.free,
-                         shared.density, shared.along, shared.mean)
+    def __init__(self, shared, signed_weight):
+        self.shared, self.signed_weight = shared, signed_weight
+        super().__init__(shared.rows, signed_weight, shared.upper, shared.ridge, shared.square, shared.bias,
+                         shared.free, shared.density, shared.x_dot_mean, shared.mean)

@@ -29,7 +29,7 @@ class WideRows:
 
     def __init__(self, source):
         self.n_features, self.rank = source.n_features, min(source.n_rows, source.n_features)
-        self.turn = self.reflectors = None
+        self.rotation = self.reflectors = None
         with np.errstate(over="ignore", invalid="ignore"):         # numbers too large: the solver says so, once
             A = source.as_dense()
             R = self.by_gram_matrix(A) if source.n_rows <= source.n_features else None
@@ -47,14 +47,14 @@ class WideRows:
         if info != 0 or not np.isfinite(first).all():
             return None
         if dpocon(first, np.abs(gram).sum(axis=0).max(initial=0.0))[0] > FAR:
-            self.rough, self.second = A, first
+            self.basis, self.second = A, first
             return first
         A = dtrsm(1.0, first, A.copy().T, side=1, overwrite_b=1).T       # Q1 = X' first^-1
         K = A @ A.T
         second, info = dpotrf(K)
         if info != 0 or not np.abs(K - np.eye(len(K))).max(initial=0.0) < NEARLY:
             return None
-        self.rough, self.second = A, second                              # Q = Q1 second^-1
+        self.basis, self.second = A, second                              # Q = Q1 second^-1
         return second @ first
 
     @staticmethod
@@ -76,25 +76,26 @@ class WideRows:
         own = np.abs(np.diag(R))
         if len(own) == R.shape[1] and (own > DEPENDENT * length).all():
             return
-        turn, S, order = qr(R / np.where(length > 0, length, 1.0), mode="economic", pivoting=True, check_finite=False)
+        rotation, S, order = qr(R / np.where(length > 0, length, 1.0), mode="economic", pivoting=True,
+                                check_finite=False)
         kept = np.count_nonzero(np.abs(np.diag(S)) > DEPENDENT * np.abs(S[0, 0])) if S.size else 0
-        self.turn = turn[:, :kept]                                  # w = Q turn t
+        self.rotation = rotation[:, :kept]                          # w = Q rotation t
         L = np.zeros((R.shape[1], kept))
         S[np.abs(S) < DEPENDENT] = 0.0               # of rows of length 1: or rounding alone would lead some rows along
         L[order] = S[:kept].T * length[order, None]  # directions that only a row of weight 0 has
         self.L = L
 
-    def rows(self, code, intercept, n_threads):
-        rows = MemoryRowPass(self.narrow, code, intercept=intercept, n_threads=n_threads)
+    def rows(self, signed_weight, intercept, n_threads):
+        rows = MemoryRowPass(self.narrow, signed_weight, intercept=intercept, n_threads=n_threads)
         rows.share = self.L.shape[1] / max(1, self.n_features)
         return rows
 
     def out_of(self, t, intercept):
         """w (with the intercept last) from t."""
         k, m = self.L.shape[1], self.n_features
-        inner = t[:k] if self.turn is None else self.turn @ t[:k]
+        inner = t[:k] if self.rotation is None else self.rotation @ t[:k]
         if self.reflectors is None:
-            w = self.rough.T @ solve_triangular(self.second, inner, check_finite=False)
+            w = self.basis.T @ solve_triangular(self.second, inner, check_finite=False)
         else:
             w = self.reflect(np.concatenate([inner, np.zeros(m - self.rank)]), "N")
         return np.concatenate([w, t[k:]]) if intercept else w
@@ -103,10 +104,10 @@ class WideRows:
         """t from w: exact where w is a combination of the rows, else its projection."""
         m = self.n_features
         if self.reflectors is None:
-            inner = solve_triangular(self.second, self.rough @ w[:m], trans="T", check_finite=False)
+            inner = solve_triangular(self.second, self.basis @ w[:m], trans="T", check_finite=False)
         else:
             inner = self.reflect(np.array(w[:m], float), "T")[:self.rank]
-        t = inner if self.turn is None else self.turn.T @ inner
+        t = inner if self.rotation is None else self.rotation.T @ inner
         return np.concatenate([t, w[m:]]) if intercept else t
 
     def reflect(self, x, trans):

@@ -21,7 +21,7 @@ BLOCK_NUMBERS = 1 << 19      # 4 MB of float64: a block and its scores stay in c
 GROUP_SCORES = 1 << 22       # scores of all rows held at a time: 32 MB
 TILE_NUMBERS = 1 << 16       # 512 KB of float64: a tile of rows and its scores
 TILE_ROWS, LEAST_TILE = 256, 16
-CALL_NUMBERS = 4e9           # multiplications between two looks at Ctrl-C: half a second on one slow core
+CALL_NUMBERS = 4e9           # multiplications between two checks for Ctrl-C: half a second on one slow core
 
 
 class ScoreBlocks:
@@ -57,14 +57,14 @@ class ScoreBlocks:
 
     def row_pass(self, c, intercept, n_threads, w=None):
         """`RowPass` over the rows of problem ``c``, and weights ``w``, intercept last, in its columns."""
-        code = np.full(self.n_rows, -1.0)
-        code[self.by_problem.indices[self.by_problem.indptr[c]:self.by_problem.indptr[c + 1]]] = 1.0
-        code = code if self.weight is None else code * self.weight
+        signed_weight = np.full(self.n_rows, -1.0)
+        signed_weight[self.by_problem.indices[self.by_problem.indptr[c]:self.by_problem.indptr[c + 1]]] = 1.0
+        signed_weight = signed_weight if self.weight is None else signed_weight * self.weight
         if self.reduced is not None:
             with single_threaded_blas():
                 start = self.reduced.into(w, intercept) if w is not None else None
-            return self.reduced.rows(code, intercept, n_threads), start
-        rows = self.source.row_pass(code, intercept=intercept, n_threads=n_threads)
+            return self.reduced.rows(signed_weight, intercept, n_threads), start
+        rows = self.source.row_pass(signed_weight, intercept=intercept, n_threads=n_threads)
         return rows, (w[:rows.n_columns] if w is not None else None)
 
     def out_of(self, w, intercept):
@@ -90,7 +90,7 @@ class ScoreBlocks:
         return W[:, :self.n_features], (W[:, -1] if intercept else np.zeros(len(W)))
 
     def some_rows(self, size):
-        """As many rows that stand for all (float64, dense or CSR), their codes -1 and 1 (n_problems, size), weights."""
+        """So many rows for all (float64, dense or CSR), their labels -1 and 1 (n_problems, size), weights."""
         places = some_places(self.n_rows, size)
         weight = np.ones(len(places)) if self.weight is None else self.weight[places]
         return self.source.take(places, np.float64), 2.0 * self.Y[places].toarray().T - 1.0, weight

@@ -1,7 +1,7 @@
 """One cheap linear model for all classes at once: what a class classifies with whose own fit was never begun.
 
 At w = 0 every row of every one-vs-rest problem has the same curvature, so one second moment and one factor give the
-first Newton step of all of them: ridge regression of the codes -1 and +1. Beside finished classes, whose scores are
+first Newton step of all of them: ridge regression of the labels -1 and +1. Beside finished classes, whose scores are
 below -1 on the rows of others, its scores are on the right scale; scores of 0 would win over them everywhere. It is
 made from a sample of the rows, so that it costs about a tenth of a second whatever the data.
 """
@@ -24,7 +24,7 @@ class SharedStart:
     Parameters
     ----------
     source : MemorySource
-    codes : sequence of (n,) arrays of -1 and 1
+    labels : sequence of (n,) arrays of -1 and 1
         With ``sample(rows)``, (n_problems, len(rows)) of them, and ``order()``, rows of a class together.
     weights : (n,) array
     intercept : bool
@@ -38,31 +38,31 @@ class SharedStart:
         The mean loss at ``W``, inf where `evaluate` did not get to.
     """
 
-    def __init__(self, source, codes, weights, intercept, l2, loss):
-        self.source, self.codes, self.weights, self.intercept = source, codes, weights, intercept
+    def __init__(self, source, labels, weights, intercept, l2, loss):
+        self.source, self.labels, self.weights, self.intercept = source, labels, weights, intercept
         self.loss = loss
-        self.W = ridge_of_sample(source, codes.order(), len(codes), codes.sample, weights, intercept, l2)
-        self.risk = np.full(len(codes), np.inf)
+        self.W = ridge_of_sample(source, labels.order(), len(labels), labels.sample, weights, intercept, l2)
+        self.risk = np.full(len(labels), np.inf)
 
     def evaluate(self, out_of_time):
         """Mean losses, a few classes at a time, until ``out_of_time()``."""
         n = self.source.n_rows
         at_once = max(1, SCORES // max(1, n))
-        for lo in range(0, len(self.codes), at_once):
+        for lo in range(0, len(self.labels), at_once):
             if out_of_time():
                 return
             W = self.W[lo:lo + at_once]
-            codes = (self.codes[lo + k] for k in range(len(W)))
-            losses = losses_at(self.source, codes, self.weights, W, self.intercept, self.loss)
+            labels = (self.labels[lo + k] for k in range(len(W)))
+            losses = losses_at(self.source, labels, self.weights, W, self.intercept, self.loss)
             self.risk[lo:lo + at_once] = losses / n
 
 
-def losses_at(source, codes, weights, W, intercept, loss):
-    """(len(W),) sums of the weighted losses of problems, ``codes`` of -1 and 1, at weights W."""
+def losses_at(source, labels, weights, W, intercept, loss):
+    """(len(W),) sums of the weighted losses of problems, ``labels`` of -1 and 1, at weights W."""
     X, m, values, sums = source.X, source.n_features, np.empty((3, source.n_rows)), np.zeros(len(W))
     scores = np.asarray(X @ W[:, :m].T.astype(X.dtype), float)
-    for k, (code, w) in enumerate(zip(codes, W, strict=True)):
-        evaluate(loss.id, code * (scores[:, k] + (w[m] if intercept else 0.0)), *values, *loss.parameters)
+    for k, (signs, w) in enumerate(zip(labels, W, strict=True)):
+        evaluate(loss.id, signs * (scores[:, k] + (w[m] if intercept else 0.0)), *values, *loss.parameters)
         sums[k] = weights @ values[0]
     return sums
 

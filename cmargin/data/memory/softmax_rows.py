@@ -14,7 +14,7 @@ from cmargin.data.memory.row_pass import SMALL
 RISK, RISK_OF_SCORES, CURVATURE, PRODUCTS, INTERCEPTS = range(5)
 SUM_NUMBERS = 1 << 22        # float64 numbers in the gradients of all blocks: 32 MB
 BLOCK_ROWS = 32              # of a block at least, where there are more than four: sums of all its columns are folded
-SLICE_FLOPS = 1e10           # between two looks at Ctrl-C and the clock: about a tenth of a second on two cores
+SLICE_FLOPS = 1e10           # between two checks for Ctrl-C and of the clock: about a tenth of a second on two cores
 COPY_ROWS = 1024             # rows of a subset or of the probabilities copied at a time
 
 

@@ -112,8 +112,9 @@ class MemorySource(Described):
 
     # ------------------------------------------------------------ what solvers read them by
 
-    def row_pass(self, code, *, intercept, n_threads, offset=None):
-        return MemoryRowPass(self.unrepeated().rows, code, intercept=intercept, n_threads=n_threads, offset=offset)
+    def row_pass(self, signed_weight, *, intercept, n_threads, offset=None):
+        return MemoryRowPass(self.unrepeated().rows, signed_weight, intercept=intercept, n_threads=n_threads,
+                             offset=offset)
 
     def columns(self):
         """X' of CSR rows, a copy, made once."""
@@ -133,8 +134,8 @@ class MemorySource(Described):
     def softmax_pass(self, labels, weight, n_classes, intercept, n_threads):
         return SoftmaxRowPass(self, labels, weight, n_classes, intercept, n_threads)
 
-    def shared_start(self, codes, weights, intercept, l2, loss):
-        return SharedStart(self, codes, weights, intercept, l2, loss)
+    def shared_start(self, labels, weights, intercept, l2, loss):
+        return SharedStart(self, labels, weights, intercept, l2, loss)
 
     def stochastic_rows(self, n_threads):
         return StochasticRows(self.unrepeated(), n_threads)

@@ -9,7 +9,7 @@ from cmargin._runtime.workspace import give_back
 from cmargin.data.arrays import dense
 
 SAMPLE_ROWS, SAMPLE_NUMBERS = 512, 1 << 19  # rows of a subset copied at a time: 512, or as many as hold 4 MB of float64
-CHUNK_FLOPS = 2e10  # work between two looks at Ctrl-C: about a quarter of a second
+CHUNK_FLOPS = 2e10  # work between two checks for Ctrl-C: about a quarter of a second
 LARGE = 1 << 25  # bytes of whitened rows for which memory that holds nothing is first given back
 
 
@@ -150,8 +150,8 @@ class StochasticRows:
             part = self._X[subset]
             gram = dense(part @ part.T)
             if len(centre):
-                along = np.asarray(part @ centre.astype(float))
-                gram = gram - along - along[:, None] + np.square(centre, dtype=float).sum()
+                x_dot_mean = np.asarray(part @ centre.astype(float))
+                gram = gram - x_dot_mean - x_dot_mean[:, None] + np.square(centre, dtype=float).sum()
             return np.ascontiguousarray(gram, dtype=self.dtype)
         gram = np.empty((len(subset), len(subset)), self.dtype)
         columns = np.empty((len(subset), _low_rank.block_size()), self.dtype)

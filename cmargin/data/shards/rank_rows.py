@@ -1,4 +1,4 @@
-"""Rows of all ranks of a communicator as one data source, for a solver of one's own: `open_rows(X, codes, comm=comm)`.
+"""Rows of all ranks as one data source, for a solver of one's own: `open_rows(X, signed_weights, comm=comm)`.
 
 `fit(X_local, y_local, comm=comm)` agrees on classes and weights besides, and keeps a Ctrl-C back.
 """
@@ -40,46 +40,46 @@ class AllRows:
         return self.n_problems
 
 
-class Codes:
-    """Labels of a shard: ``codes`` (n_rows, n_problems), s_i y_i of every row and problem."""
+class SignedWeights:
+    """Labels of a shard: ``signed_weights`` (n_rows, n_problems), s_i y_i of every row and problem."""
 
-    def __init__(self, codes):
-        self.codes = codes
+    def __init__(self, signed_weights):
+        self.signed_weights = signed_weights
 
-    def code(self, c, weights):
-        return self.codes[:, c] * weights
+    def signed_weight(self, c, weights):
+        return self.signed_weights[:, c] * weights
 
     def sample(self, rows):
-        return np.where(self.codes[rows] > 0, 1.0, -1.0).T
+        return np.where(self.signed_weights[rows] > 0, 1.0, -1.0).T
 
     def order(self):
-        return np.arange(len(self.codes))
+        return np.arange(len(self.signed_weights))
 
     def columns(self):
-        return sp.csc_matrix(self.codes > 0, dtype=np.int8)
+        return sp.csc_matrix(self.signed_weights > 0, dtype=np.int8)
 
 
-def open_ranks(X, codes, comm):
+def open_ranks(X, signed_weights, comm):
     """The `RankSource` of all ranks' rows on rank 0; on the others their `RankShard`, which is to `serve`. Collective.
 
     What is wrong on one rank is raised on all.
     """
     ranks = Ranks(comm)
-    (source, codes), agreed = ranks.settle(lambda: opened_here(X, codes), put_together)
-    shard = RankShard(ranks, source, Codes(codes), np.ones(source.n_rows), agreed.first[ranks.rank],
+    (source, signed_weights), agreed = ranks.settle(lambda: opened_here(X, signed_weights), put_together)
+    shard = RankShard(ranks, source, SignedWeights(signed_weights), np.ones(source.n_rows), agreed.first[ranks.rank],
                       effective_n_threads(None))
     return RankSource(ranks, shard, agreed) if ranks.rank == 0 else shard
 
 
-def opened_here(X, codes):
-    """This rank's data source and codes, and what it says of them."""
-    source = open_here(X, codes)
+def opened_here(X, signed_weights):
+    """This rank's data source and signed weights, and what it says of them."""
+    source = open_here(X, signed_weights)
     if not source.in_memory:
         raise ValueError("Rows in files or on a device do not take comm= yet; read those of each rank into memory.")
-    codes = np.zeros((source.n_rows, 0)) if source.y is None else np.asarray(source.y, float)
-    codes = codes[:, None] if codes.ndim == 1 else codes
-    return (source, codes), Rows(source.n_rows, source.entries, source.n_features, str(source.dtype),
-                               "CSR" if source.sparse else "dense", codes.shape[1])
+    signed_weights = np.zeros((source.n_rows, 0)) if source.y is None else np.asarray(source.y, float)
+    signed_weights = signed_weights[:, None] if signed_weights.ndim == 1 else signed_weights
+    return (source, signed_weights), Rows(source.n_rows, source.entries, source.n_features, str(source.dtype),
+                                          "CSR" if source.sparse else "dense", signed_weights.shape[1])
 
 
 def put_together(said):

@@ -44,8 +44,9 @@ class Ranks:
         """``total``, on rank 0: the sum of all ranks' arrays ``part``.
 
         The order is that of the library. It is the same from run to run wherever MPI's advice to implementors is
-        followed, and a sum in the order of the ranks would bring all parts to rank 0: 14 MB a look for 1,000 ranks and
-        54 columns, where a message of the tree has 14 kB. All go by rank 0's sum, so no two can part ways over it.
+        followed, and a sum in the order of the ranks would bring all parts to rank 0: 14 MB an evaluation for 1,000
+        ranks and 54 columns, where a message of the tree has 14 kB. All go by rank 0's sum,
+        so no two can part ways over it.
         """
         self.count(part)
         self.comm.Reduce(part, total if self.rank == 0 else None, root=0)

@@ -4,21 +4,21 @@ A question is a kind and a dictionary, as `Driver.ask` gives it. Ranks are sent 
 questions; what a shard answers is an array of sums, and the sum of all shards' arrays answers the driver.
 
     request   8 numbers, a vector of n_features + 1, a mask of as many bits for the columns of the curvature block
-    sums      of a look 16, 3 n_columns and the upper triangle of the block; 3 along the line; n_columns + 1 of a
-              product or an evaluation
+    sums      of an evaluation 16, 3 n_columns and the upper triangle of the block; 3 along the line; n_columns + 1 of a
+              product or an objective
 """
 
 import numpy as np
 
-from cmargin.data.moves import look_as_asked
+from cmargin.data.moves import evaluate_as_asked
 from cmargin.data.source import SINGLE_BLOCK
 
-KINDS = "end", "call", "average", "look", "along", "product", "evaluate"
-OF_A_LOOK = "move", "primal", "active", "step", "line_width", "width", "curvature_floor", "with_hessian"
+KINDS = "end", "call", "average", "evaluate", "line", "hessp", "objective"
+OF_AN_EVALUATION = "move", "primal", "active", "step", "line_width", "width", "curvature_floor", "with_hessian"
 NUMBERS = "step", "line_width", "width", "curvature_floor"                # of a question, after kind, key and flags
 PRIMAL, SQUARES, VECTOR, ACTIVE = (1 << bit for bit in range(4))
 MOVE, BLOCK = 1 << 4, 1 << 6   # what flags hold of ``move`` and of ``with_hessian``, so many times
-N_SUMS = 16                    # of a look, before its gradients
+N_SUMS = 16                    # of an evaluation, before its gradients
 
 
 class Request:
@@ -63,36 +63,36 @@ class Request:
 
 def n_sums(kind, asked, n_columns):
     """Length of the sums of a pass over so many columns."""
-    if kind == "look":
+    if kind == "evaluate":
         order = n_columns if asked["active"] is None else len(asked["active"])
         has_block = asked["with_hessian"] in (True, SINGLE_BLOCK)
         return N_SUMS + 3 * n_columns + (order * (order + 1) // 2 if has_block else 0)
-    return 3 if kind == "along" else n_columns + 1
+    return 3 if kind == "line" else n_columns + 1
 
 
 def add_up(kind, asked, rows, out):
     """Write the sums of a shard's `RowPass` to ``out``."""
     p = rows.n_columns
-    if kind == "look":
-        sums, gradient, block = look_as_asked(rows, direction=_first(asked["direction"], p),
-                                              **{name: asked[name] for name in OF_A_LOOK})
+    if kind == "evaluate":
+        sums, gradient, block = evaluate_as_asked(rows, direction=_first(asked["direction"], p),
+                                                  **{name: asked[name] for name in OF_AN_EVALUATION})
         out[:N_SUMS], out[N_SUMS:N_SUMS + 3 * p] = sums, gradient.reshape(-1)
         if block is not None:
             for row, part in _triangle(block, out[N_SUMS + 3 * p:]):
                 part[:] = row
-    elif kind == "along":
-        out[:] = rows.along(asked["step"], asked["width"])
-    elif kind == "product":
+    elif kind == "line":
+        out[:] = rows.line(asked["step"], asked["width"])
+    elif kind == "hessp":
         out[:-1], share = rows.hessp(_first(asked["x"], p), asked["width"], asked["curvature_floor"])
         out[-1] = share * rows.n_rows
     else:
-        out[-1], squares = rows.evaluate(_first(asked["x"], p), asked["squares"])
+        out[-1], squares = rows.objective(_first(asked["x"], p), asked["squares"])
         out[:-1] = 0.0 if squares is None else squares
 
 
 def answer_of(kind, asked, total, rows):
     """What the ``total`` of all shards' sums answers, for a `ShardedPass`, which has ``block``, its last one."""
-    if kind == "look":
+    if kind == "evaluate":
         at = N_SUMS + 3 * rows.n_columns
         if len(total) == at:
             return total[:N_SUMS], total[N_SUMS:].reshape(3, -1), None
@@ -102,9 +102,9 @@ def answer_of(kind, asked, total, rows):
         for row, part in _triangle(rows.block, total[at:]):
             row[:] = part
         return total[:N_SUMS], total[N_SUMS:at].reshape(3, -1), rows.block
-    if kind == "along":
+    if kind == "line":
         return tuple(total)
-    if kind == "product":
+    if kind == "hessp":
         return total[:-1], total[-1] / max(1, rows.n_rows)
     return total[-1], total[:-1] if asked["squares"] else None
 

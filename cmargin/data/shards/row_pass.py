@@ -87,15 +87,15 @@ class ShardedSource(Described):
 
     # ------------------------------------------------------------ views
 
-    def row_pass(self, code, *, intercept, n_threads, offset=None):
-        """``code``: the number of the problem, by which all shards know it."""
+    def row_pass(self, problem, *, intercept, n_threads, offset=None):
+        """``problem``: its number, by which all shards know it."""
         if offset is not None:
             raise ValueError("Rows with offsets are read in memory or from files, not over ranks or workers.")
         key = self.new_key()
-        return self.pass_kind(self, key, intercept, self.call("open_pass", key, code, intercept))
+        return self.pass_kind(self, key, intercept, self.call("open_pass", key, problem, intercept))
 
-    def shared_start(self, codes, weights, intercept, l2, loss):
-        return ShardedStart(self, len(codes), intercept, l2, loss)
+    def shared_start(self, labels, weights, intercept, l2, loss):
+        return ShardedStart(self, len(labels), intercept, l2, loss)
 
     def score_blocks(self, Y, weight, n_threads):
         return ShardedBlocks(self)
@@ -145,19 +145,19 @@ class ShardedPass:
     def ask(self, kind, **asked):
         return answer_of(kind, asked, self.source.ask(kind, self.key, asked, self.n_columns), self)
 
-    def look(self, direction, step, line_width, width, curvature_floor, with_hessian=True, move=None):
+    def evaluate(self, direction, step, line_width, width, curvature_floor, with_hessian=True, move=None):
         move, self.begun = move_of(direction, self.begun) if move is None else move, True
-        return self.ask("look", move=move, primal=self.primal, active=self.active, direction=direction, step=step,
+        return self.ask("evaluate", move=move, primal=self.primal, active=self.active, direction=direction, step=step,
                         line_width=line_width, width=width, curvature_floor=curvature_floor, with_hessian=with_hessian)
 
-    def along(self, step, width):
-        return self.ask("along", step=step, width=width)
+    def line(self, step, width):
+        return self.ask("line", step=step, width=width)
 
     def hessp(self, x, width, curvature_floor=0.0):
-        return self.ask("product", x=x, width=width, curvature_floor=curvature_floor)
+        return self.ask("hessp", x=x, width=width, curvature_floor=curvature_floor)
 
-    def evaluate(self, w, squares=False):
-        return self.ask("evaluate", x=w, squares=squares)
+    def objective(self, w, squares=False):
+        return self.ask("objective", x=w, squares=squares)
 
     def margins(self):
         return np.concatenate(self.call("margins"))
@@ -174,21 +174,21 @@ class ShardedPass:
         read = sum(about[4] for about in abouts) / self.source.n_rows
         return type(self)(self.source, key, self.intercept, abouts), read
 
-    def foresee_nearest(self):
-        self.source.order("tell_pass", self.key, "foresee_nearest")
+    def foresee_working_set(self):
+        self.source.order("tell_pass", self.key, "foresee_working_set")
 
-    def forget_nearest(self):
-        self.source.order("tell_pass", self.key, "forget_nearest")
+    def forget_working_set(self):
+        self.source.order("tell_pass", self.key, "forget_working_set")
 
-    def nearest_apart(self, share, most, moved, width, sample=None):
-        others, near, distance = choose(partial(self.call, "ask_nearest"), self.n_rows, share, most, moved)
-        if not near or not (others or sample):
+    def gather_working_set(self, share, most, moved, width, sample=None):
+        others, n_members, distance = choose(partial(self.call, "ask_working_set"), self.n_rows, share, most, moved)
+        if not n_members or not (others or sample):
             return None
-        part, *own = self.beside_lines(near, width, sample)
+        part, *own = self.beside_lines(n_members, width, sample)
         return Answered((part, *own, distance, part.share))
 
-    def beside_lines(self, near, width, sample):
-        """A pass over the near rows, which stay where they are too, and their sums."""
+    def beside_lines(self, n_members, width, sample):
+        """A pass over the working set, whose rows stay where they are too, and their sums."""
         key = self.source.new_key()
         said = self.source.call("beside_lines", key, self.key, width, sample)
         return type(self)(self.source, key, self.intercept, said), *sums_of(own for *_, own in said)
@@ -202,11 +202,11 @@ class ShardedPass:
     def mean_measure(self):
         return sum(self.call("sum_of_measures")) / self.total_weight
 
-    def brought(self, rows, codes):
+    def brought(self, rows, signed_weights):
         """A pass here, over rows that shards have sent."""
-        code = np.concatenate(codes)
-        n_threads = self.source.n_threads if len(code) * self.n_columns >= SMALL else 1
-        return open_here(joined(rows)).row_pass(code, intercept=self.intercept, n_threads=n_threads)
+        signed_weight = np.concatenate(signed_weights)
+        n_threads = self.source.n_threads if len(signed_weight) * self.n_columns >= SMALL else 1
+        return open_here(joined(rows)).row_pass(signed_weight, intercept=self.intercept, n_threads=n_threads)
 
 
 ShardedSource.pass_kind = ShardedPass
@@ -220,8 +220,8 @@ def sums_of(said):
 def ridge_of_all(source, n_problems, intercept, l2):
     """One ridge regression of all problems, from a sample of every shard's rows."""
     size = sample_size(source, n_problems)
-    rows, codes, weights = zip(*source.call("start_rows", size, source.n_rows), strict=True)
-    return ridge(joined(rows), np.hstack(codes), np.concatenate(weights), intercept, l2)
+    rows, labels, weights = zip(*source.call("start_rows", size, source.n_rows), strict=True)
+    return ridge(joined(rows), np.hstack(labels), np.concatenate(weights), intercept, l2)
 
 
 class ShardedStart:
@@ -271,8 +271,8 @@ class ShardedBlocks:
         return W[:, :self.n_features], (W[:, -1] if intercept else np.zeros(len(W)))
 
     def some_rows(self, size):
-        rows, codes, weights = zip(*self.source.call("some_rows", size, self.n_rows), strict=True)
-        return joined(rows), np.hstack(codes).astype(float), np.concatenate(weights)
+        rows, labels, weights = zip(*self.source.call("some_rows", size, self.n_rows), strict=True)
+        return joined(rows), np.hstack(labels).astype(float), np.concatenate(weights)
 
     def sums(self, W, bias, loss):
         there = [sums for sums in self.source.call("score_sums", "sums", W, bias, loss) if sums is not None]

@@ -23,7 +23,7 @@ class Shard:
     ----------
     source : MemorySource
     labels : object
-        ``labels.code(c, weights)`` (n_rows,) of every problem, ``sample(rows)``, ``order()``, ``columns()``.
+        ``labels.signed_weight(c, weights)`` (n_rows,) of every problem, ``sample(rows)``, ``order()``, ``columns()``.
     weights : (n_rows,) array
         Of mean 1 over all shards.
     first : int
@@ -34,7 +34,7 @@ class Shard:
         Of the shard.
     """
 
-    interrupted, break_off = False, None             # whether a Ctrl-C came; called between two slices of a look
+    interrupted, break_off = False, None             # whether a Ctrl-C came; called between two slices of an evaluation
     file = None                                      # a rank's, for checkpoints
 
     def __init__(self, source, labels, weights, first, n_threads, where, number=0):
@@ -76,7 +76,8 @@ class Shard:
     # ------------------------------------------------------------ passes
 
     def open_pass(self, key, c, intercept):
-        rows = self.source.row_pass(self.labels.code(c, self.weights), intercept=intercept, n_threads=self.n_threads)
+        rows = self.source.row_pass(self.labels.signed_weight(c, self.weights), intercept=intercept,
+                                    n_threads=self.n_threads)
         rows.first, rows.between_slices = self.first, self.break_off
         self.passes[key] = rows
         return self.about(key)
@@ -87,25 +88,25 @@ class Shard:
         return (*self.about(key), read * rows.n_rows)
 
     def chosen_rows(self, key, *arguments):
-        """The same rows and their code, to be read elsewhere; and how many were read for it."""
+        """The same rows and their signed weights, to be read elsewhere; and how many were read for it."""
         rows = self.passes[key]
         part, read = rows.gather_sample(*arguments)
         return *self.to_send(part), read * rows.n_rows
 
-    def ask_nearest(self, key, method, *arguments):
-        return self.passes[key].ask_nearest(method, *arguments)
+    def ask_working_set(self, key, method, *arguments):
+        return self.passes[key].ask_working_set(method, *arguments)
 
     def beside_lines(self, key, of, *arguments):
         self.passes[key], *own = self.passes[of].beside_lines(*arguments)
         return *self.about(key), own
 
     def rows_beside_lines(self, key, *arguments):
-        """The same rows and their code, to be read elsewhere; and their sums."""
+        """The same rows and their signed weights, to be read elsewhere; and their sums."""
         part, *own = self.passes[key].beside_lines(*arguments)
         return *self.to_send(part), own
 
     def to_send(self, part):
-        return self.source.unrepeated().take(part.rows, self.source.dtype), part.code
+        return self.source.unrepeated().take(part.rows, self.source.dtype), part.signed_weight
 
     def weigh_sides(self, key, positives, negatives):
         self.passes[key].weigh_sides(positives, negatives)
@@ -124,18 +125,18 @@ class Shard:
     def sum_of_measures(self, key):
         """Of the rows' measures, each for as many as it stands for."""
         rows = self.passes[key]
-        return float(np.abs(rows.code) @ rows.norms)
+        return float(np.abs(rows.signed_weight) @ rows.norms)
 
     # ------------------------------------------------------------ the shared start
 
     def start_rows(self, size, n_rows):
-        """Its part of a sample of ``size`` of all rows: rows, codes, weights."""
+        """Its part of a sample of ``size`` of all rows: rows, labels, weights."""
         n = self.source.n_rows
         rows = spaced(self.labels.order(), min(n, -(-size * n // max(1, n_rows))))
         return self.source.take(rows, np.float64), self.labels.sample(rows).astype(np.int8), self.weights[rows]
 
     def some_rows(self, size, n_rows):
-        """Its part of ``size`` rows that stand for all ``n_rows``, their codes and weights."""
+        """Its part of ``size`` rows that stand for all ``n_rows``, their labels and weights."""
         rows = some_places(n_rows, size) - self.first
         rows = rows[(rows >= 0) & (rows < self.source.n_rows)]
         return self.source.take(rows, np.float64), self.labels.sample(rows).astype(np.int8), self.weights[rows]
@@ -147,8 +148,8 @@ class Shard:
 
     def start_losses(self, W, first, intercept, loss):
         """Sums of the losses of the problems from ``first`` on at weights W."""
-        codes = [self.labels.code(first + k, 1.0) for k in range(len(W))]
-        return losses_at(self.source, codes, self.weights, W, intercept, loss)
+        signs = [self.labels.signed_weight(first + k, 1.0) for k in range(len(W))]
+        return losses_at(self.source, signs, self.weights, W, intercept, loss)
 
     def largest(self):
         return self.source.largest() if self.source.entries else 0.0

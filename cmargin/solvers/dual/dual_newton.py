@@ -8,18 +8,19 @@ whose slope in a_i is the slack u_i = 1 - y_i <w, x_i>. Rows at a bound are sett
 linear system K_FF d = u_F with K_FF = (y_i y_j <x_i, x_j>). Few rows are free, so both stages read few rows:
 
 1. **Sweeps** find the face: one dual variable after the other goes to its own minimum, a Newton step in one unknown
-   (Hsieh et al., ICML 2008), and settled rows are left out until the next look. The change of a whole sweep is then
-   taken as one direction, with the exact step along it.
+   (Hsieh et al., ICML 2008), and settled rows are left out until the next evaluation. The change of a whole sweep is
+   then taken as one direction, with the exact step along it.
 2. **Newton steps on the face**, where sweeps converge slowly and rows no longer change sides: conjugate gradients,
    scaled by |x_i|^2, one read of the face's rows an iteration. An iterate that meets a bound stops there, that row
    leaves the face and the gradients start again (Polyak 1969). Sweeps let rows back in.
 
-Every row's part of the duality gap, C_i max(0, u_i) - a_i u_i >= 0, is known when it is read; a look at all rows
-certifies when the sum is small enough. A free intercept b is the multiplier of sum a y = 0 (method of multipliers): it
-moves as if it were penalised, lightly, around the last b: as the coefficient of a column of small constants.
+Every row's part of the duality gap, C_i max(0, u_i) - a_i u_i >= 0, is known when it is read; an evaluation over all
+rows certifies when the sum is small enough. A free intercept b is the multiplier of sum a y = 0 (method of
+multipliers): it moves as if it were penalised, lightly, around the last b:
+as the coefficient of a column of small constants.
 
-Dual variables of the squared hinge have no upper bound, and are worth a - r_i a^2 / 2 each, r_i = 1 / (2 C_i): r_i is
-added to |x_i|^2 and to the diagonal of K, r_i a_i taken off u_i, and the face is all rows with a_i > 0.
+Dual variables of the squared hinge have no upper bound, and add a - r_i a^2 / 2 each to the bound, r_i = 1 / (2 C_i):
+r_i is added to |x_i|^2 and to the diagonal of K, r_i a_i taken off u_i, and the face is all rows with a_i > 0.
 """
 
 from functools import lru_cache
@@ -32,7 +33,7 @@ from cmargin.solvers import cost
 from cmargin.solvers.newton.slices import InSlices
 from cmargin.solvers.per_class import class_streams
 
-LARGEST_SCALE = 2.0            # of w at a look: a larger one would make rounding, in a w that should be 0, a solution
+LARGEST_SCALE = 2.0            # of w: a larger one would make rounding, in a w that should be 0, a solution
 
 
 @lru_cache(maxsize=1)
@@ -46,18 +47,18 @@ class DualNewton(InSlices, DualDriver):
 
     ``seed`` is of the order of the sweeps, ``w`` a warm start. After ``enough_reads`` the status is "left": Newton's
     method on all columns had better go on; ``on_trial``: far sooner where the gap does not fall fast enough, which is
-    first looked at after ``first_look`` reads, if not after some sweeps.
+    first looked at after ``first_evaluation`` reads, if not after some sweeps.
     """
 
     way = (None, "dual")
 
     def __init__(self, rows, problem, settings, result, seed=0, w=None, enough_reads=np.inf, on_trial=False,
-                 first_look=np.inf):
+                 first_evaluation=np.inf):
         self.problem, self.settings, self.result, self.warm = problem, settings, result, w
         gives_up = enough_reads < settings.max_passes
         super().__init__(rows, problem, settings, len(result.w), stream_of(seed).copy(),
                          enough_reads if gives_up else settings.max_passes, gives_up,
-                         cost.DUAL_TRIAL_SHARE if on_trial else np.inf, first_look if on_trial else np.inf,
+                         cost.DUAL_TRIAL_SHARE if on_trial else np.inf, first_evaluation if on_trial else np.inf,
                          cost.DUAL_HOPELESS_FROM, cost.SWEEPS_LEFT_FOR_A_STEP, LARGEST_SCALE)
 
     def begin(self):

@@ -10,15 +10,15 @@ SEED = 31                      # of the order of its sweep
 
 
 class SampleOfDual:
-    """Rows of one problem, evenly spread; ``code``: (n_rows,) sample weights with the sign of the class."""
+    """Rows of one problem, evenly spread; ``signed_weight``: (n_rows,) sample weights with the sign of the class."""
 
-    def __init__(self, source, stats, code, l2, loss, intercept, free):
+    def __init__(self, source, stats, signed_weight, l2, loss, intercept, free):
         n, m = stats.n_rows, stats.n_features
         wanted = cost.SPARSE_ROWS_WEIGHED if stats.sparse else max(cost.SWEPT_ROWS_PER_COLUMN * m,
                                                                    n // cost.ROWS_PER_SWEPT_ROW)
         picked = slice(None) if n <= wanted else spread(wanted, n)
-        self.code, self.rows = code[picked], None
-        weights = np.abs(self.code)
+        self.signed_weight, self.rows = signed_weight[picked], None
+        weights = np.abs(self.signed_weight)
         if not weights.any():
             return
         try:
@@ -34,14 +34,14 @@ class SampleOfDual:
         if self.rows is None:
             return None
         square, ridge = self.rows.square, self.rows.ridge
-        return (square - ridge).mean() / ridge.mean(), len(self.code)
+        return (square - ridge).mean() / ridge.mean(), len(self.signed_weight)
 
     def without_margin(self):
         """Part of the rows that have no margin of 1: of the second half, those that a sweep moves.
 
         Each is told when it is first met, so that it tells of rows to come rather than of those that w was made of.
         """
-        return part_moved(self.rows.row_pass(self.code))
+        return part_moved(self.rows.row_pass(self.signed_weight))
 
 
 def spread(count, n):
@@ -51,7 +51,7 @@ def spread(count, n):
 
 def part_moved(rows):
     """Of the rows that a first sweep meets last."""
-    n = len(rows.code)
+    n = len(rows.signed_weight)
     a, half = np.zeros(n), n // 2
     sweeps = DualSweeps(rows, a, np.zeros(rows.shared.n_features + 1), stream_of(SEED).copy(), np.inf)
     sweeps.run(1, 0.0, half, np.inf, np.inf)

@@ -113,7 +113,7 @@ class RuledDescent(GradientDescent):
             self.clock.watch()
         self.fit.reads += 1
 
-    def look(self):
+    def evaluate(self):
         if self.n_batches > 1:
             self.gradients()
-        return super().look()
+        return super().evaluate()

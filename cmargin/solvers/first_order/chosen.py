@@ -19,12 +19,12 @@ def sample_size(blocks):
 
 def settled(blocks, settings):
     """`PursuitSettings` with what the rows of ``blocks`` say: ``columns``, and ``l2`` where it is chosen by them."""
-    X, codes, weights = blocks.some_rows(sample_size(blocks))
+    X, labels, weights = blocks.some_rows(sample_size(blocks))
     columns = columns_of(X, settings.fit_intercept, np.float64)
     settings = replace(settings, columns=columns, lost=tuple(without_digits(X, blocks.source.dtype).tolist()))
     if not settings.chooses_l2:
         return settings
     counted = weights > 0
-    found = best_penalty(X[counted], codes[:, counted], weights[counted], settings.fit_intercept, columns is not None)
+    found = best_penalty(X[counted], labels[:, counted], weights[counted], settings.fit_intercept, columns is not None)
     l2 = float(found / blocks.n_rows)
     return replace(settings, l2=l2 if np.isfinite(l2) else 0.0)              # beyond the range of numbers

@@ -53,15 +53,15 @@ class Line(Resumable):
         self.value, self.gradient = risk(v)
         self.z, self.slope = np.ascontiguousarray(risk.seen[3]), np.empty(len(risk.y))
 
-    def along(self, d):
+    def phi(self, d):
         """phi(step) -> (value, slope) along ``d``; half a read, for X d."""
         risk = self.risk
         self.d, self.change = d, np.ascontiguousarray(risk.margins(d))
         w, penalty = self.v[:-1], risk.penalty
 
         def phi(step):
-            value, slope = _line_sums.along(risk.loss, risk.width, risk.weight, self.z, self.change, step,
-                                            self.threads)
+            value, slope = _line_sums.line(risk.loss, risk.width, risk.weight, self.z, self.change, step,
+                                           self.threads)
             at = w + step * d[:-1]
             return value + penalty.value(at), slope + penalty.gradient(at) @ d[:-1]
 
@@ -124,7 +124,7 @@ class CGDescent(FullBatch):
             slope = line.gradient @ at.d
             if not slope < 0:                            # rounding: begin anew
                 at.d, slope = -line.gradient, -norm**2
-            phi = line.along(at.d)
+            phi = line.phi(at.d)
             self.clock.watch()
             if at.last is None:
                 step = first_step(np.abs(line.v).max(), line.value, np.abs(line.gradient).max(), norm**2)

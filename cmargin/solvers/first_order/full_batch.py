@@ -18,7 +18,7 @@ from cmargin.solvers.first_order.margin_pursuit import Fit
 from cmargin.solvers.first_order.penalty import Penalty
 
 CORRECTIONS = 20             # pairs that L-BFGS keeps
-ROUGH = 1e-3                 # tolerance of all smoothing widths but the last
+LOOSE_TOL = 1e-3             # tolerance of all smoothing widths but the last
 EPS = np.finfo(float).eps
 STRAIGHT = 30.0              # exponents beyond which exp is continued by its tangent: nothing overflows
 
@@ -163,13 +163,13 @@ class CatoniRisk(Objective):
         else:
             at = weighted_location(losses, self.weight, self.scale)
         # implicit function: sum w_i psi'((at - l_i)/s) (d at - d l_i) = 0
-        pull = influence(losses, at, self.scale)[1]
+        influences = influence(losses, at, self.scale)[1]
         if not self.alike:
-            pull *= self.weight
-        total = pull.sum()
+            influences *= self.weight
+        total = influences.sum()
         if total == 0:                   # no loss within reach of the estimate, half of them on either side
             return at, np.zeros_like(z)
-        return at, pull / total * slope
+        return at, influences / total * slope
 
 
 @dataclass
@@ -255,7 +255,7 @@ class FullBatch(Resumable):
             room = self.settings.max_passes - at.begun
             if room < 1:
                 break
-            at.v = self.minimised(c, objective, room, self.settings.tol if last else max(self.settings.tol, ROUGH),
+            at.v = self.minimised(c, objective, room, self.settings.tol if last else max(self.settings.tol, LOOSE_TOL),
                                   on_pass)
             at.answers = []
             if not last:
@@ -264,7 +264,7 @@ class FullBatch(Resumable):
 
     def minimised(self, c, objective, room, tol, on_pass):
         """The minimum of one width, from where it was begun, or from where its answers lead."""
-        at, told, again = self.progress, self.progress.passes, iter(list(self.progress.answers))
+        at, reported, again = self.progress, self.progress.passes, iter(list(self.progress.answers))
         at.passes = at.begun
 
         def value(v):
@@ -278,7 +278,7 @@ class FullBatch(Resumable):
 
         def after(v):
             at.passes += 1
-            if at.passes > told:
+            if at.passes > reported:
                 self.keep(c, at.passes, v, objective, at.at_zero, on_pass)
                 self.checkpointer.offer(self.fit.reads, self.snapshot)
 

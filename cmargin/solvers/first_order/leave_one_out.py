@@ -1,6 +1,6 @@
 """The penalty of a linear classifier, from how ridge regression does on rows that are left out one by one.
 
-Near its level the loss of margin pursuit is a square, so that ridge regression of the codes -1 and 1 stands for it;
+Near its level the loss of margin pursuit is a square, so that ridge regression of the labels -1 and 1 stands for it;
 what that says of a row from all others is known of one factor, for every penalty (Cook and Weisberg 1982, section 2.2):
 
     y_i - f_{-i}(x_i) = (y_i - f(x_i)) / (1 - h_i),   h_i = s_i / sum s + s_i z_i' (sum s z z' + r)^-1 z_i,
@@ -22,38 +22,38 @@ FEWEST = 5                   # rows on either side of a problem by which it is j
 ERRORS = 1.0                 # standard errors
 
 
-def judged(codes):
+def judged(labels):
     """Problems with rows enough on either side; whether every row is positive in one of all, as of classes."""
-    positives = (codes > 0).sum(axis=1)
-    return np.flatnonzero(np.minimum(positives, codes.shape[1] - positives) >= FEWEST), \
-        len(codes) > 1 and bool(((codes > 0).sum(axis=0) == 1).all())
+    positives = (labels > 0).sum(axis=1)
+    return np.flatnonzero(np.minimum(positives, labels.shape[1] - positives) >= FEWEST), \
+        len(labels) > 1 and bool(((labels > 0).sum(axis=0) == 1).all())
 
 
-def best_penalty(X, codes, weights, intercept, graded=False):
+def best_penalty(X, labels, weights, intercept, graded=False):
     """r of the penalty r/2 |w|² beside the sum over rows (not their mean) of s/2 (y - f(x))², for all problems.
 
     A sum's, since that does not depend on how many rows there are: a prior of the weights is worth so many rows.
-    X is (n, m) float64, dense or CSR; ``codes`` (n_problems, n) of -1 and 1; ``weights`` (n,) positive; ``graded``:
+    X is (n, m) float64, dense or CSR; ``labels`` (n_problems, n) of -1 and 1; ``weights`` (n,) positive; ``graded``:
     whether the columns are very different.
     """
     values, vectors, size = spectrum(X, weights, intercept, graded)
     if not len(values):
         return 1.0                               # every row is the same
     total, root = weights.sum(), np.sqrt(weights)[:, None]
-    problems, exclusive = judged(codes)
+    problems, exclusive = judged(labels)
     if not exclusive and not len(problems):
         return size**2 * values.sum() / total    # nothing to judge by: what one row is worth
-    Y = codes.T if exclusive else codes[problems].T
+    Y = labels.T if exclusive else labels[problems].T
     target = Y - (weights @ Y / total if intercept else 0.0)
-    along = vectors.T @ (root * target)
+    projected = vectors.T @ (root * target)
     own = (weights / total)[:, None] * bool(intercept)
     n_tried = int(np.ceil(np.log(values[-1] / (BELOW * values[0])) / np.log(STEP))) + 1
     tried, wrong, lost = values[-1] * STEP**-np.arange(n_tried), [], []
     for r in tried:
         kept = values / (values + r)
         left = 1 - own - (vectors**2 @ kept)[:, None]
-        off = (target - vectors @ (kept[:, None] * along) / root) / np.maximum(left, NO_EIGENVALUE)
-        # a row that is left out takes the mean with it, away from its own code, which no new row would do
+        off = (target - vectors @ (kept[:, None] * projected) / root) / np.maximum(left, NO_EIGENVALUE)
+        # a row that is left out takes the mean with it, away from its own label, which no new row would do
         scores = Y - off + target * own / (1 - own)
         wrong.append((scores.argmax(axis=1) != Y.argmax(axis=1)) if exclusive else (scores * Y <= 0).mean(axis=1))
         lost.append(weights @ np.maximum(0, 1 - scores * Y).mean(axis=1))
@@ -66,5 +66,5 @@ def chosen(wrong, lost, weights):
     more = wrong - wrong[(wrong @ share).argmin()]
     mean = more @ share
     error = np.sqrt(((more - mean[:, None]) ** 2) @ share**2)
-    near = np.flatnonzero(mean <= ERRORS * error + NO_EIGENVALUE)
-    return near[lost[near].argmin()]
+    close = np.flatnonzero(mean <= ERRORS * error + NO_EIGENVALUE)
+    return close[lost[close].argmin()]

@@ -83,7 +83,7 @@ def loss_of(settings, scale):
 
 
 class FirstOrder(Resumable):
-    """What the two first-order solvers share: the loop over passes, the look after each, the clock."""
+    """What the two first-order solvers share: the loop over passes, the evaluation after each, the clock."""
 
     made_again: tuple[str, ...] = ("blocks", "settings", "start", "trace")
 
@@ -110,7 +110,7 @@ class FirstOrder(Resumable):
                 checkpointer.offer(fit.reads, self.snapshot)
                 self.clock.timed("steps", self.one_pass)
                 fit.passes += 1
-                objective = self.clock.timed("trace", self.look)
+                objective = self.clock.timed("trace", self.evaluate)
                 if not (lines_finite(self.W) and all_finite(objective)):
                     fit.stopped = "diverged"
                     break
@@ -139,7 +139,7 @@ class FirstOrder(Resumable):
         super().go_on_from(state)
 
     def keep_something(self):
-        """Before the first look there is no best iterate: what has been reached is better than nothing."""
+        """Before the first evaluation there is no best iterate: what has been reached is better than nothing."""
         if not self.fit.passes:
             W, bias = self.reached()
             if np.isfinite(W).all():
@@ -148,7 +148,7 @@ class FirstOrder(Resumable):
     def reached(self):
         return self.W, self.bias
 
-    def look(self):
+    def evaluate(self):
         """(n_problems,) objective at the weights reached, and the margins into the trace: one read."""
         s, objective = self.settings, np.empty(len(self.W))
         weight = np.zeros(0) if self.blocks.weight is None else self.blocks.weight
@@ -186,17 +186,17 @@ class GradientDescent(FirstOrder):
 
     def __init__(self, blocks, settings, start, trace):
         super().__init__(blocks, settings, start, trace, np.float64)
-        self.look_at(np.column_stack([self.W, self.bias]))
+        self.evaluate_at(np.column_stack([self.W, self.bias]))
         self.G = np.zeros_like(self.V)
 
-    def look_at(self, V):
+    def evaluate_at(self, V):
         self.V = V
         self.W, self.bias = V[:, :-1], V[:, -1]                      # views: a step moves both
 
     def go_on_from(self, state):
         super().go_on_from(state)
         self.settle()
-        self.look_at(self.V)
+        self.evaluate_at(self.V)
 
     def settle(self):
         self.settings = settled(self.blocks, self.settings)
@@ -246,7 +246,7 @@ class GradientDescent(FirstOrder):
     def move(self, still):
         _gradient_rules.descent(self.V, self.G, self.step, still)
 
-    def look(self):
+    def evaluate(self):
         if self.trace is not None:
             for group, margins in self.blocks.margins(self.W, self.bias):
                 self.trace.add(margins, self.scale[group])

@@ -49,7 +49,7 @@ def centred_pairs(X, weight, rank, centred):
         rows = dense(X) - mean.astype(np.float32)
         rows *= root.astype(np.float32)[:, None]
         values, vectors = pairs_of((rows.T @ rows).astype(np.float64), k + 1)
-        keep = worth_keeping(values)
+        keep = large_enough(values)
         return mean, np.append(np.maximum(values[keep], 0.0), rest_of(values)), vectors[keep].T.astype(np.float32)
     gram = dense(X @ X.T).astype(np.float64)
     if centred:
@@ -57,7 +57,7 @@ def centred_pairs(X, weight, rank, centred):
         gram += s @ to_mean - to_mean[:, None] - to_mean
     gram *= root[:, None] * root
     values, Q = pairs_of(gram, k + 1)
-    keep = worth_keeping(values)
+    keep = large_enough(values)
     coefficients = root[:, None] * Q[keep].T
     vectors = np.asarray(X.T @ coefficients.astype(np.float32)) - np.outer(mean, coefficients.sum(axis=0))
     return mean, np.append(values[keep], rest_of(values)), (vectors / np.sqrt(values[keep])).astype(np.float32)
@@ -83,7 +83,7 @@ def pairs_cost(source):
     return (7e5 * order + 0.5 * n * source.n_features * order) / max(1.0, read * (8 if source.sparse else 1))
 
 
-def are_worth_pairs(source, total, curvature, l2):
+def pairs_pay_off(source, total, curvature, l2):
     """Whether so many products without pairs are to be expected that making these costs less.
 
     ``total``: sum of the eigenvalues of S; ``curvature``: A. The Hessian, close to A (x) S + l2, has a condition of at
@@ -112,7 +112,7 @@ def pairs_of(S, k):
     return values[:-k - 1:-1], leading if Q is None else leading @ Q.T
 
 
-def worth_keeping(values):
+def large_enough(values):
     """Places of all ``values`` (descending) but the last that rounding has not made."""
     return np.flatnonzero(values[:-1] > NOTHING * values[0])
 

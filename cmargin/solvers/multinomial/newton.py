@@ -19,7 +19,7 @@ P - D = |dP/dW|^2 / (2 l2).
 Where r is not 0 to the last digit, rows q are mixed in: p' = (1 - t) p + t q, with q = share + ((1 - t)/t) r the same
 for all rows. p' has r' = (1 - t) r + t (share - q) = 0; q is a point of the simplex as soon as
 t / (1 - t) >= max_c (-r_c / share_c). H is concave, so E' >= (1 - t) E + t H(q), and V' = (1 - t) V + t V_q with
-V_q = (1/N) sum s_i (e_{y_i} - q) x_i', all known without another look at the rows.
+V_q = (1/N) sum s_i (e_{y_i} - q) x_i', all known without another read of the rows.
 """
 
 from dataclasses import dataclass, field, replace
@@ -45,18 +45,18 @@ from cmargin.solvers.multinomial.inverse import (
     SAMPLE,
     ClassInverse,
     KroneckerInverse,
-    are_worth_pairs,
     centred_pairs,
     class_inverse_cost,
     class_inverse_sample,
     no_pairs,
     pairs_cost,
+    pairs_pay_off,
     rows_that_count,
     without_mean,
 )
 
 MOST_PRODUCTS = 60           # of one Newton system
-SLICE = 0.1                  # seconds between two looks at Ctrl-C and the clock
+SLICE = 0.1                  # seconds between two checks for Ctrl-C and of the clock
 TINY = np.finfo(float).tiny  # the objective of a single class is 0
 ALL_OF_THEM = 1 << 60        # steps, products: no limit
 BALANCED = 1e-5              # of tol and the objective: slope, in shares of a class, that an intercept may be left with
@@ -431,7 +431,7 @@ class Run(Resumable):
         if plain is not False:
             pairs, total = no_pairs(X, weight, source.intercept)
             if plain is None:
-                plain = not are_worth_pairs(source, total, source.class_curvature(source.probs, self.stride), l2)
+                plain = not pairs_pay_off(source, total, source.class_curvature(source.probs, self.stride), l2)
         self.plain = plain
         if not plain:
             pairs = centred_pairs(X, weight, RANK, source.intercept)

@@ -10,24 +10,24 @@ from cmargin._core.newton._bound import feasible
 from cmargin._core.newton._memory import Newton
 from cmargin.solvers import cost
 from cmargin.solvers.newton.slices import InSlices
-from cmargin.solvers.newton.working_set import NearRows
+from cmargin.solvers.newton.working_set import WorkingSetSteps
 from cmargin.solvers.prices import too_wide
 from cmargin.solvers.result import Result
 
 
 def limits():
     """Where compiled steps go another way, by the names of `newton_limits` in ``_core/newton/_state.pxd``."""
-    rows, rows_jumping = cost.L1_PATH_UP_TO_ROWS_PER_COLUMN
+    rows, rows_discontinuous = cost.L1_PATH_UP_TO_ROWS_PER_COLUMN
     return {"l1_block_columns": cost.L1_BLOCK_UP_TO_COLUMNS, "most_products": cost.MOST_PRODUCTS,
             "trial_steps": cost.TRIAL_STEPS, "trial_share": cost.TRIAL_SHARE,
             "l2_path_step": cost.L2_PATH_FROM_STEP, "l2_path_gap": cost.L2_PATH_GAP,
-            "l1_path_rows": rows, "l1_path_rows_jumping": rows_jumping}
+            "l1_path_rows": rows, "l1_path_rows_discontinuous": rows_discontinuous}
 
 
 class ContinuationNewton(InSlices, Newton):
     """One binary problem on its way; `run` does the work, `result` can be looked at whenever it is left."""
 
-    near_rows = None                       # what steps to the optimum of the rows near the hinge, if any
+    working_set = None                     # what steps to the optimum of the rows near the hinge, if any
 
     def __init__(self, rows, problem, settings, result=None, width=None, w=None, before=None, products=0,
                  or_leave=False, sampled=None):
@@ -42,54 +42,54 @@ class ContinuationNewton(InSlices, Newton):
         given = {"decay": settings.smoothing_decay, **({} if before is None else before.hand_over())}
         if np.size(given.get("column_scale")) != rows.n_columns:
             given["column_scale"] = given["curvature"] = None       # of other columns, or none
-        by_products = settings.linear_solver == "cg" or products > 0 or sampled is not None
+        by_cg = settings.linear_solver == "cg" or products > 0 or sampled is not None
         if settings.linear_solver not in ("cg", "cholesky"):
-            by_products = by_products or (not problem.penalty.has_kinks and too_wide(rows.n_rows, rows.n_columns))
+            by_cg = by_cg or (not problem.penalty.has_kinks and too_wide(rows.n_rows, rows.n_columns))
         super().__init__(rows, problem, settings, self.result, w, settings.smoothing if width is None else width,
-                         limits=limits(), by_products=by_products, worth_products=products, or_leave=or_leave,
+                         limits=limits(), by_cg=by_cg, products_limit=products, or_leave=or_leave,
                          sampled=sampled, **given)
 
     def attend(self):
         if self.asks == "measure":
             self.take_mean(self.source.mean_measure())
-        elif self.asks == "nearest" and not self.left:
-            if not self.near:                    # the next look is the first of these
-                self.begin_near()
+        elif self.asks == "working_set" and not self.left:
+            if not self.uses_working_set:        # the next evaluation is the first of these
+                self.begin_working_set()
                 self.go_on()
-            elif self.near_rows.step(self):
+            elif self.working_set.step(self):
                 self.go_on()
             else:
-                self.posted = self.near_rows.posted
+                self.posted = self.working_set.posted
             if self.asks == "pause":             # a checkpoint may be due there
                 return
         super().attend()                         # there may be no read left after that one
 
-    def let_near(self, sides, now):
-        """Steps to the optimum of the rows near the hinge: from the first look on, or once others have come close."""
-        self.near_rows = NearRows(sides)
-        self.may_near = True
+    def let_use_working_set(self, sides, now):
+        """Steps to the optimum of the working set: from the first evaluation, or once others have come close."""
+        self.working_set = WorkingSetSteps(sides)
+        self.may_use_working_set = True
         if now:
-            self.begin_near()
+            self.begin_working_set()
 
-    def begin_near(self):
-        self.source.foresee_nearest()
-        if self.asks == "nearest":
+    def begin_working_set(self):
+        self.source.foresee_working_set()
+        if self.asks == "working_set":
             self.source.measure_rows(1 / np.maximum(self.curvature_of_columns, 1e-300))
-        super().begin_near()
+        super().begin_working_set()
 
     def state(self):
-        near = {"near": self.near_rows.kept()} if self.near else {}
-        return {**super().state(), **near}
+        uses_working_set = {"working_set": self.working_set.kept()} if self.uses_working_set else {}
+        return {**super().state(), **uses_working_set}
 
     def go_on_from(self, kept):
         super().go_on_from(kept)
-        if self.near:
-            self.near_rows.take_back(kept["near"])
+        if self.uses_working_set:
+            self.working_set.take_back(kept["working_set"])
 
     @property
     def worker(self):
-        """The solver of the near rows while they are at work."""
-        small = None if self.near_rows is None else self.near_rows.small
+        """The solver of the working set while it is at work."""
+        small = None if self.working_set is None else self.working_set.small
         return self if small is None else small
 
     def advance(self, until):
@@ -99,19 +99,19 @@ class ContinuationNewton(InSlices, Newton):
             super().advance(until)
 
     def take_answer(self):
-        """Of rows elsewhere; the near rows are for `attend`."""
-        if self.asks != "nearest":
+        """Of rows elsewhere; the working set is for `attend`."""
+        if self.asks != "working_set":
             super().take_answer()
         elif self.posted.answer is not None:
             self.posted = None
 
     def certify_with(self, status, a):
-        """`certify` with dual variables ``a`` (n_rows,) found elsewhere, or None, before any look at these rows."""
+        """`certify` with dual variables ``a`` (n_rows,) found elsewhere, or None, before these rows are evaluated."""
         problem = self.problem
         if a is None or not problem.penalty.has_bound:
             self.certify(status)
             return
         n = self.source.total_weight
-        vectors, totals, worth = self.source.dual_sums(a, problem.loss, problem.free is not None)
-        bound = feasible(vectors / n, totals[0] / n, totals[1] / n, problem.free, [part / n for part in worth])
+        vectors, totals, gain = self.source.dual_sums(a, problem.loss, problem.free is not None)
+        bound = feasible(vectors / n, totals[0] / n, totals[1] / n, problem.free, [part / n for part in gain])
         self.certify(status, *bound, reads=self.source.share)

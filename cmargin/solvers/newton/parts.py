@@ -22,7 +22,7 @@ class Parts:
         self.checkpointer, self.rest = checkpointer, rest
         self.at_work, self.given, self.reads = set(), {}, {}
         self.closed, self.due, self.number = not checkpointer.active, False, 0
-        self.by_passes = checkpointer.active and checkpointer.passes is not None       # asked after every look
+        self.by_passes = checkpointer.active and checkpointer.passes is not None       # asked after every evaluation
         self.found = {} if checkpointer.found is None else checkpointer.found["parts"]
 
     def begin(self, c):

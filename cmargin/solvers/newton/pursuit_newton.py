@@ -69,7 +69,7 @@ class PursuitNewton(InSlices, PursuitSteps):
                           Loss("margin_pursuit", (settings.level, settings.scale))),
             Settings(tol=tol, max_passes=settings.max_passes, clock=RunClock(settings.deadline)),
             Result(passes=0 if before is None else before.result.reads), np.zeros(p) if start is None else start,
-            limits(), by_products=p > cost.PURSUIT_FACTOR_UP_TO_COLUMNS, levels=None if trace is None else trace.levels,
+            limits(), by_cg=p > cost.PURSUIT_FACTOR_UP_TO_COLUMNS, levels=None if trace is None else trace.levels,
             started=started, units=units, **spent)
         self.pauses = self.pauses_anyway
 
@@ -128,7 +128,7 @@ class NewtonClasses:
         bias = np.zeros(K) if start.bias is None else start.bias.astype(float)
         self.fit = Fit(W, bias, np.full(K, settings.scale), np.full(K, np.inf), np.full(K, np.inf))
         self.results = [Result(status="waiting") for _ in range(K)]
-        self.told = [0] * K                      # passes of every class that are in the fit's history
+        self.reported = [0] * K                  # passes of every class that are in the fit's history
         self.seconds = np.zeros((K, 2))          # in steps and in the trace, of the classes taken in,
         self.seconds_in_all = np.zeros(2)        # and their sum
         self.reads_of_all = np.zeros(K)          # to choose a tenth of them
@@ -262,10 +262,10 @@ class NewtonClasses:
         steps, trace = (self.seconds_in_all - self.seconds[c]).tolist()
         self.seconds_in_all += result.seconds - self.seconds[c]
         self.seconds[c] = result.seconds
-        for row in result.history[self.told[c]:]:
+        for row in result.history[self.reported[c]:]:
             reads = self.reads_before + self.reads_of_all[c] + row[1]
             fit.add_to_history(self.trace, (int(row[0]), c, reads, row[2], steps + row[3], trace + row[4], *row[5:]))
-        self.told[c] = len(result.history)
+        self.reported[c] = len(result.history)
 
     def count_reads(self):
         reads = self.reads_of_all.sum() + sum(result.reads for result in self.results)

@@ -5,8 +5,8 @@ from time import perf_counter
 import numpy as np
 
 from cmargin._core.newton._asking import advance_all
-from cmargin._runtime.turns import give_way
-from cmargin.data.moves import look_as_asked
+from cmargin._runtime.fit_slots import give_way
+from cmargin.data.moves import evaluate_as_asked
 from cmargin.solvers import cost
 from cmargin.solvers.newton.parts import NO_PARTS
 
@@ -15,10 +15,10 @@ SLICE = 0.1                    # seconds between two moments at which Python is 
 
 # how rows that are elsewhere answer, as `cmargin.data.source` has it
 ANSWERS = {
-    "look": lambda source, asked: look_as_asked(source, **asked),
-    "along": lambda source, asked: source.along(**asked)[1:],
-    "product": lambda source, asked: source.hessp(**asked),
-    "evaluate": lambda source, asked: source.evaluate(asked["x"], True),
+    "evaluate": lambda source, asked: evaluate_as_asked(source, **asked),
+    "line": lambda source, asked: source.line(**asked)[1:],
+    "hessp": lambda source, asked: source.hessp(**asked),
+    "objective": lambda source, asked: source.objective(asked["x"], True),
 }
 
 

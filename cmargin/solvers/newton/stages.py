@@ -47,7 +47,7 @@ class Shared:
         """`DualRows`."""
         if self._dual is None:
             self._dual = self.source.dual_rows(self.intercept, self.problem.free is not None, self.weights,
-                                             self.problem.penalty.l2, self.problem.loss)
+                                               self.problem.penalty.l2, self.problem.loss)
         return self._dual
 
     def reduced(self):
@@ -63,7 +63,7 @@ class Stages:
     Parameters
     ----------
     shared : Shared
-    code : (n_rows,) array
+    signed_weight : (n_rows,) array
         Sample weight with the sign of the class.
     settings : Settings
     result : Result
@@ -81,9 +81,10 @@ class Stages:
         ``note(stage)`` when one begins.
     """
 
-    def __init__(self, shared, code, settings, result, seed, n_threads=1, w=None, found=None, rows=None,
+    def __init__(self, shared, signed_weight, settings, result, seed, n_threads=1, w=None, found=None, rows=None,
                  note=lambda stage: None):
-        self.shared, self.code, self.settings, self.result, self.seed = shared, code, settings, result, seed
+        self.shared, self.signed_weight, self.settings = shared, signed_weight, settings
+        self.result, self.seed = result, seed
         self.n_threads, self.w, self.found, self._rows, self.note = n_threads, w, found, rows, note
         self.before = None                       # the last driver, from whose end the next goes on
         self.claim = self.sample = None          # what is to be certified; a few rows that were measured
@@ -91,8 +92,8 @@ class Stages:
     @property
     def rows(self):
         if self._rows is None:
-            self._rows = self.shared.source.row_pass(self.code, intercept=self.shared.intercept,
-                                                   n_threads=self.n_threads)
+            self._rows = self.shared.source.row_pass(self.signed_weight, intercept=self.shared.intercept,
+                                                     n_threads=self.n_threads)
         return self._rows
 
     def drivers(self):
@@ -133,8 +134,8 @@ class Stages:
 
     def length_ratio(self):
         s = self.shared
-        self.sample = SampleOfDual(s.source, s.stats, self.code, s.problem.penalty.l2, s.problem.loss, s.intercept,
-                                   s.problem.free is not None)
+        self.sample = SampleOfDual(s.source, s.stats, self.signed_weight, s.problem.penalty.l2, s.problem.loss,
+                                   s.intercept, s.problem.free is not None)
         return self.sample.length_ratio()
 
     def without_margin(self):
@@ -157,7 +158,7 @@ class Stages:
         return self.w if stage.start == "warm" else None
 
     def dual(self, stage):
-        rows = self.shared.dual_rows().row_pass(self.code)
+        rows = self.shared.dual_rows().row_pass(self.signed_weight)
         driver = DualNewton(rows, self.shared.problem, self.settings, self.result, self.seed, self.w,
                             stage.reads, stage.on_trial, stage.first_check)
         yield self.begin(driver, "dual")
@@ -182,7 +183,7 @@ class Stages:
         """In as many unknowns as there are rows; what is reported is evaluated on the rows themselves."""
         result, intercept, problem = self.result, self.shared.intercept, self.shared.problem
         wide, w = self.shared.reduced(), self.start_of(stage)
-        small = wide.rows(self.code, intercept, self.n_threads)
+        small = wide.rows(self.signed_weight, intercept, self.n_threads)
         inner = replace(problem, free=None if problem.free is None else small.n_columns - 1)
         t = None if w is None else wide.into(w, intercept)
         inside = Result(np.zeros(small.n_columns) if t is None else t.copy(), passes=result.passes,
@@ -270,8 +271,8 @@ class Stages:
         driver = ContinuationNewton(rows, self.shared.problem, self.settings, self.result, **given)
         self.before = None                       # what the driver needs of it it has; the memory goes
         if stage.working_set and (self.found is not None or w is not None):
-            # from 0, over files, each problem would read its near rows apart
-            driver.let_near(shares(*rows.sides()[0]), driver.has_scale)
+            # from 0, over files, each problem would read its working set apart
+            driver.let_use_working_set(shares(*rows.sides()[0]), driver.has_scale)
         yield self.begin(driver, "newton")
         return Outcome("newton")
 

@@ -25,7 +25,7 @@ def subset_of(rows, seed):
     pilot, _ = rows.gather_sample(*[min(1.0, cost.PILOT_ROWS / sum(counts))] * 2, seed + cost.PILOT_ROWS)
     column_weight, reads = None, pilot.share
     if pilot.n_rows:
-        squares = pilot.evaluate(np.zeros(rows.n_columns), True)[1][:rows.n_features] / pilot.total_weight
+        squares = pilot.objective(np.zeros(rows.n_columns), True)[1][:rows.n_features] / pilot.total_weight
         there = np.isfinite(squares) & (squares > 0)
         column_weight = np.divide(1.0, squares * max(1, there.sum()), where=there, out=np.zeros(len(squares)))
     part, read = rows.gather_sample(*shares(*counts), seed, column_weight)

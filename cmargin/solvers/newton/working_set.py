@@ -4,14 +4,14 @@ Far from the hinge the loss of a row is a straight line, s a u with a = 0 or 1, 
 crosses the hinge any more. So an eighth of the rows, those that would cross first (`data/working_set.py`), is enough to
 find the rest of the way:
 
-    (l2/2) |w|^2 - <pull, w> + (1/N) sum over these rows of s max(0, u) + (1/N) sum of the others' s a,
-    pull = (1/N) sum of the others' s a y x,
+    (l2/2) |w|^2 - <linear, w> + (1/N) sum over these rows of s max(0, u) + (1/N) sum of the others' s a,
+    linear = (1/N) sum of the others' s a y x,
 
-a small problem of the same kind, minimised by the same Newton steps, whose looks cost an eighth of a read. It lies
-below the true one, so that its bound is a true bound; and where no other row crosses the hinge its minimum is the true
-one. One look at all rows says whether that is so, and where the lines touch next. Rows that did cross are near from
-then on, which makes the next small problem true beyond where this one was; the lines stay where they are until a lower
-point is found.
+a small problem of the same kind, minimised by the same Newton steps, whose evaluations cost an eighth of a read. It
+lies below the true one, so that its bound is a true bound; and where no other row crosses the hinge its minimum is the
+true one. One evaluation over all rows says whether that is so, and where the lines touch next. Rows that did cross
+belong to it from then on, which makes the next small problem true beyond where this one was; the lines stay where they
+are until a lower point is found.
 
 Where the objective is higher at that minimum than before, as too many did cross, the line there is searched.
 
@@ -23,20 +23,20 @@ its minimum says how far from the end that point is where no bound does yet.
 
 import numpy as np
 
-SHARE = 0.115                  # of the rows, that are near; with those that crossed,
+SHARE = 0.115                  # of the rows, that are in it; with those that crossed,
 MOST = 0.3                     # and at most
-SEED = 29                      # of the choice of far rows that bend, where the near ones alone lead nowhere
-LOOKS = 30                     # at the near rows, for one step at most
+SEED = 29                      # of the choice of far rows that bend, where the working set alone leads nowhere
+MOST_READS = 30                # reads of the working set, for one step at most
 FEWEST = 3                     # reads of them that must be left
 DEEPER = 0.3                   # tolerance of the small problem, in those of the whole
-NARROWER = 0.3                 # first width, in mean distances of the near rows from the hinge
+NARROWER = 0.3                 # first width, in mean distances of the working set from the hinge
 BETTER = 0.5                   # part of the gap that is left by a step, or it has failed;
 FAILURES = 2                   # after so many in turn there is no more
 ROUGHLY = 0.001                # tolerance of a sample that bends, at least,
 UNSURE = 0.003                 # and part of the objective that its minimum may be off by
 
 
-class NearRows:
+class WorkingSetSteps:
     """The steps of one problem, whose driver asks for them.
 
     Parameters
@@ -50,12 +50,13 @@ class NearRows:
         self.first, self.bends = True, False     # small problem; a sample of the far rows is among the rows asked for
         self.failures, self.gap, self.objective, self.distance = 0, np.inf, np.inf, np.inf
         self.anchor = self.lines = None          # where the straight lines touch, and the sums of their dual variables
-        self.posted = self.small = None          # the question for the near rows, and the solver at work on them,
-        self.reads = 0.0                         # and what it took to find them
-        self.told, self.open = None, np.inf      # the last minimum; what a sample that bends leaves of the objective
+        self.posted = self.small = None          # the request for the working set, and the solver at work on it,
+        self.reads = 0.0                         # and what it took to find it
+        # the last minimum; what a sample that bends leaves of the objective
+        self.last_minimum, self.open = None, np.inf
 
     def step(self, newton):
-        """Propose a step to ``newton``, whose rows were just looked at, or end these steps; False: ask again later."""
+        """Propose a step to ``newton``, whose rows were just evaluated, or end these steps; False: ask again later."""
         if self.small is not None:
             if self.small.asks is not None:
                 self.small.attend()
@@ -70,8 +71,8 @@ class NearRows:
             newton.store(newton.result)
             self.posted = self.next_rows(newton)
         if self.posted is None:
-            newton.source.forget_nearest()
-            newton.end_near(self.open)
+            newton.source.forget_working_set()
+            newton.end_working_set(self.open)
             return True
         if self.posted.answer is not None:
             self.begin_small(newton, *self.posted.answer)
@@ -85,34 +86,34 @@ class NearRows:
         vars(self).update(kept)
 
     def next_rows(self, newton):
-        """The question for the near rows; None where steps have failed, or where no read is left for one."""
+        """The request for the working set; None where steps have failed, or where no read is left for one."""
         result, source = newton.result, newton.source
         moved = result.objective < self.objective
         if not self.bends:                       # which says nothing of the bound
             self.failures = 0 if result.gap <= BETTER * self.gap else self.failures + 1
-        elif self.told is not None:
-            self.open = max(abs(result.objective - self.told), UNSURE * result.objective)
+        elif self.last_minimum is not None:
+            self.open = max(abs(result.objective - self.last_minimum), UNSURE * result.objective)
         self.gap, self.objective = min(self.gap, result.gap), result.objective
         if self.failures == FAILURES or newton.reads + (1 + FEWEST * SHARE) * source.share > newton.settings.max_passes:
             return None
         if moved:
-            self.anchor, self.lines = newton.point, newton.dual_sums_told()
+            self.anchor, self.lines = newton.point, newton.last_dual_sums()
         return self.rows(newton, moved)
 
     def rows(self, newton, moved, sample=None):
-        self.bends, self.told = sample is not None, None
-        return newton.source.nearest_apart(SHARE, MOST, moved, newton.width, sample)
+        self.bends, self.last_minimum = sample is not None, None
+        return newton.source.gather_working_set(SHARE, MOST, moved, newton.width, sample)
 
     def begin_small(self, newton, part, vectors, totals, distance, reads):
         """Let a solver begin with the small problem."""
         settings, result = newton.settings, newton.result
-        most = min(LOOKS * part.share, settings.max_passes - newton.reads - newton.source.share - reads)
+        most = min(MOST_READS * part.share, settings.max_passes - newton.reads - newton.source.share - reads)
         self.distance = min(self.distance, distance)
         tol = max(DEEPER * settings.tol, ROUGHLY if self.bends else 0.0)
-        asked = settings.for_near_rows(tol, most)
+        asked = settings.for_working_set(tol, most)
         small = type(newton)(part, newton.problem, asked, None, NARROWER * self.distance, self.anchor)
-        small.stand_beside(self.lines[0] - vectors, self.lines[1] - totals, newton.source.total_weight,
-                           result.objective, result.objective * (1 - DEEPER * settings.tol))
+        small.linearise_others(self.lines[0] - vectors, self.lines[1] - totals, newton.source.total_weight,
+                               result.objective, result.objective * (1 - DEEPER * settings.tol))
         small.begin()
         self.small, self.reads, self.posted = small, reads, None
 
@@ -121,6 +122,6 @@ class NearRows:
         small, self.small = self.small, None
         small.store(small.result)
         newton.offer(*((None, None, None) if self.bends else small.dual_point()), small.result.passes + self.reads)
-        found, self.told = small.result, small.result.objective
+        found, self.last_minimum = small.result, small.result.objective
         says_something = found.objective > newton.result.dual and (self.bends or found.status != "left")
         return found.w if says_something else None

@@ -26,7 +26,7 @@ from cmargin.solvers.sgd.softmax_weights import SoftmaxWeights
 FEW_C = 0.01               # where its path begins; its strength where a path is dear, or nothing can be left out
 NO_PART = 0, 0
 FIRST_C, RATIO, MOST = 10**-1.5, 10**0.5, 10  # up to C = 1,000
-ROUGH = 0.03               # relative gap of an optimum; 0.1 loses a little, 0.01 gains nothing (doc/lab-notebook)
+LOOSE_GAP = 0.03           # relative gap of an optimum; 0.1 loses a little, 0.01 gains nothing (doc/lab-notebook)
 
 
 def strength_of_few(problem):
@@ -134,7 +134,8 @@ class Rest:
         of = self.problem
         l2 = of.l2(C, len(self.rows))
         if self.optima is None:
-            settings = Settings(l2, ROUGH, of.intercept, certified=len(self.rows) == len(of.Z), deadline=of.deadline)
+            settings = Settings(l2, LOOSE_GAP, of.intercept, certified=len(self.rows) == len(of.Z),
+                                deadline=of.deadline)
             self.optima = Optima(open_rows(self.rows), self.truth, self.weight if len(self.weight) else None,
                                  of.n_classes, settings, self.start)
             result, interruption = self.optima.found()
@@ -175,7 +176,7 @@ def best_strength(problem, parts, first=FIRST_C):
             point, spent = rest.optimum(C)
             points.append(point)
             reads += spent
-        path.append(told(problem, parts, C, points))
+        path.append(strength_of(problem, parts, C, points))
         least = min((one.losses for one in path), key=np.mean)
         if surely_worse(path[-1].losses, least):
             break
@@ -185,7 +186,7 @@ def best_strength(problem, parts, first=FIRST_C):
     return min(good, key=lambda one: (one.errors.mean(), one.losses.mean())), reads
 
 
-def told(problem, parts, C, points):
+def strength_of(problem, parts, C, points):
     """The `Strength` C by the optimum of each part's others."""
     learnt = [problem.learnt(part) for part in parts]
     found = [[numbers[known] for numbers in problem.judged(point, *part)]

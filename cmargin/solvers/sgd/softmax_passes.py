@@ -6,7 +6,7 @@ from cmargin._core.sgd import _softmax_sgd
 from cmargin._core.util._arrays import total
 from cmargin._runtime.blas_threads import single_threaded_blas
 
-SLICE_FLOPS = 2e9          # between two looks at Ctrl-C: a tenth of a second on one slow core
+SLICE_FLOPS = 2e9          # between two checks for Ctrl-C: a tenth of a second on one slow core
 CLASS_BLOCK, COLUMN_BLOCK = 128, 256
 SPARSE_CLASS_BLOCK = 64    # of CSR rows with a scaled tail, whose columns are one block: two threads for a hundred
 SPARSE_COST = 4            # flops that cost as much as one of an entry of a CSR row, which are not a BLAS's
@@ -63,12 +63,12 @@ class SoftmaxPasses:
         k, self.looked = 0, (None, 0)
         while k < len(batches):
             last = min(len(batches), k + per_slice)
-            looks = held if last == len(batches) and self._in_one_call(weights) else NONE
-            self.seen = self._room(looks)
-            self._slice(weights, batches[k:last], looks, step[k:last], bias_rate, n_train, self.seen)
+            scored = held if last == len(batches) and self._in_one_call(weights) else NONE
+            self.seen = self._room(scored)
+            self._slice(weights, batches[k:last], scored, step[k:last], bias_rate, n_train, self.seen)
             weights.n_done += last - k
             k = last
-            if len(looks):
+            if len(scored):
                 self.looked = weights, weights.n_done
             self.source.between_chunks()
 
@@ -90,16 +90,16 @@ class SoftmaxPasses:
         seen, self.seen, self.looked = self.seen[:last - held[0]], None, (None, 0)           # not to be held on to
         return seen
 
-    def _room(self, looks):
-        return np.empty((len(looks) * self.batch, self.n_classes), self.Z.dtype)
+    def _room(self, scored):
+        return np.empty((len(scored) * self.batch, self.n_classes), self.Z.dtype)
 
-    def _slice(self, weights, batches, looks, step, bias_rate, n_train, scores_out):
+    def _slice(self, weights, batches, scored, step, bias_rate, n_train, scores_out):
         w, offset = weights, NO_OFFSET
         if w.base is not None:
-            offset = self._offset(w.base, np.concatenate([batches, looks]), len(self.Z))
+            offset = self._offset(w.base, np.concatenate([batches, scored]), len(self.Z))
         self.kernel.weights(w.U, w.U_mean, w.V, w.V_lag, w.shift, w.bias, w.stride, w.n_done)
         with single_threaded_blas():
-            self.kernel.run(batches, looks, n_train, offset, step, bias_rate, self.n_threads, scores_out)
+            self.kernel.run(batches, scored, n_train, offset, step, bias_rate, self.n_threads, scores_out)
 
     def _offset(self, base, batches, n):
         """Scores of ``base`` for the rows of the batches before row ``n``, less its score of the centre."""

@@ -30,8 +30,8 @@ for model, dtype, container in MODELS:
     if comm.rank == 0:
         coef, score = model.coef_.copy(), model.score(rows, y)
         one = model.fit(rows, y)
-        rough = 1e-7 if dtype == np.float64 else 1e-3
-        np.testing.assert_allclose(coef, one.coef_, rtol=rough, atol=rough)
+        tolerance = 1e-7 if dtype == np.float64 else 1e-3
+        np.testing.assert_allclose(coef, one.coef_, rtol=tolerance, atol=tolerance)
         assert abs(score - one.score(rows, y)) < 2e-3
         print("equal", model, flush=True)
 MIXED = np.array_split(np.random.default_rng(1).permutation(len(y)), comm.size)[comm.rank]

@@ -46,7 +46,7 @@ cdef double column(const own_rows *rows, Py_ssize_t i, Py_ssize_t j) noexcept no
     return rows.X[i * (rows.p - 1) + j] if j < rows.p - 1 else 1
 
 
-cdef void look(own_rows *rows, const cmargin_request *asked, double *answer) noexcept nogil:
+cdef void evaluate(own_rows *rows, const cmargin_request *asked, double *answer) noexcept nogil:
     cdef double *gradient = answer + CMARGIN_SUMS
     cdef double *block = gradient + 3 * rows.p
     cdef Py_ssize_t i, j, k, m = 0 if not asked.with_block else rows.p if asked.n_active < 0 else asked.n_active
@@ -87,7 +87,7 @@ cdef void answer_one(own_rows *rows, const cmargin_request *asked, double *answe
     cdef double s, y, v
     cdef cmargin_point at
     if asked.kind == CMARGIN_LOOK:
-        look(rows, asked, answer)
+        evaluate(rows, asked, answer)
         return
     for i in range(rows.n):
         s, y, v = fabs(rows.code[i]), 1 if rows.code[i] >= 0 else -1, rows.v[i]
@@ -228,8 +228,8 @@ def questions_to_rows(X, const double[::1] code):
     asked.size, asked.n_columns, asked.n_active = sizeof(cmargin_request), X.shape[1] + 1, -1
     asked.width = asked.line_width = asked.step = 1
     found = {}
-    for name, kind in (("nothing", CMARGIN_DONE), ("along before a look", CMARGIN_ALONG),
-                       ("product before a look", CMARGIN_PRODUCT), ("no direction", CMARGIN_LOOK),
+    for name, kind in (("nothing", CMARGIN_DONE), ("line before an evaluation", CMARGIN_ALONG),
+                       ("hessp before an evaluation", CMARGIN_PRODUCT), ("no direction", CMARGIN_LOOK),
                        ("no weights", CMARGIN_EVALUATE)):
         asked.kind = kind
         found[name] = rows_answer(rows, &asked, &answer[0])

@@ -1,7 +1,7 @@
 """Curvature of one point, in use for some steps more; see ``_bfgs.pyx``."""
 
 
-cdef struct kept_curvature:
+cdef struct bfgs_hessian:
     Py_ssize_t n
     Py_ssize_t n_pairs           # steps since
     Py_ssize_t room
@@ -15,20 +15,20 @@ cdef struct kept_curvature:
 
 
 # numbers of a pair
-cdef inline Py_ssize_t kept_row_size(Py_ssize_t n) noexcept nogil:
+cdef inline Py_ssize_t bfgs_row_size(Py_ssize_t n) noexcept nogil:
     return 2 * n + 2
 
 
 # H = upper / total + diag(ridge); nothing is factored yet, no pairs
-cdef void kept_take(kept_curvature *kept, const double *upper, double total, const double *ridge) noexcept nogil
+cdef void bfgs_take(bfgs_hessian *kept, const double *upper, double total, const double *ridge) noexcept nogil
 
-# ready for `kept_solve`; False: H is not finite, or there is no memory
-cdef bint kept_factor(kept_curvature *kept) noexcept nogil
+# ready for `bfgs_solve`; False: H is not finite, or there is no memory
+cdef bint bfgs_factor(bfgs_hessian *kept) noexcept nogil
 
 # a step and the change of the gradient along it
-cdef void kept_add(kept_curvature *kept, const double *step, const double *change) noexcept nogil
+cdef void bfgs_add(bfgs_hessian *kept, const double *step, const double *change) noexcept nogil
 
 # x = factor * H^-1 rhs; x and rhs (n,) apart, scratch (n,)
-cdef void kept_solve(kept_curvature *kept, const double *rhs, double factor, double *x, double *scratch) noexcept nogil
+cdef void bfgs_solve(bfgs_hessian *kept, const double *rhs, double factor, double *x, double *scratch) noexcept nogil
 
-cdef void kept_free(kept_curvature *kept) noexcept nogil
+cdef void bfgs_free(bfgs_hessian *kept) noexcept nogil

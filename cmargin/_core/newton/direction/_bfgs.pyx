@@ -1,4 +1,4 @@
-"""Curvature of one point, in use for some steps more: a look without curvature costs a fraction of one with it.
+"""Curvature of one point, in use for some steps more: an evaluation without curvature costs a fraction of one with it.
 
 Its inverse is corrected by the steps taken since: BFGS, its matrix at the start being that inverse. The two loops over
 the pairs are those of limited-memory BFGS (Nocedal and Wright, algorithm 7.4).
@@ -22,7 +22,7 @@ cdef double DEPENDENT = 1e-10        # squared ratio of pivots below which colum
 cdef double NO_EIGENVALUE = 1e-12    # eigenvalues below this share of the largest count as 0
 
 
-cdef void kept_take(kept_curvature *kept, const double *upper, double total, const double *ridge) noexcept nogil:
+cdef void bfgs_take(bfgs_hessian *kept, const double *upper, double total, const double *ridge) noexcept nogil:
     cdef Py_ssize_t n = kept.n, i, j
     kept.ready, kept.n_pairs = False, 0
     if kept.matrix == NULL:
@@ -37,7 +37,7 @@ cdef void kept_take(kept_curvature *kept, const double *upper, double total, con
         kept.own[i] = kept.matrix[i * n + i]
 
 
-cdef bint invert_spectrum(kept_curvature *kept) noexcept nogil:
+cdef bint invert_spectrum(bfgs_hessian *kept) noexcept nogil:
     # the eigenvectors of what the lower triangle and the diagonal still hold
     cdef Py_ssize_t n = kept.n, i, j
     cdef double *vectors = <double *> malloc(n * n * sizeof(double))
@@ -65,7 +65,7 @@ cdef bint invert_spectrum(kept_curvature *kept) noexcept nogil:
     return True
 
 
-cdef bint kept_factor(kept_curvature *kept) noexcept nogil:
+cdef bint bfgs_factor(bfgs_hessian *kept) noexcept nogil:
     cdef Py_ssize_t n = kept.n, i
     cdef double low = INFINITY, high = 0
     if kept.out_of_memory:
@@ -80,8 +80,8 @@ cdef bint kept_factor(kept_curvature *kept) noexcept nogil:
     return kept.ready
 
 
-cdef void kept_add(kept_curvature *kept, const double *step, const double *change) noexcept nogil:
-    cdef Py_ssize_t n = kept.n, size = kept_row_size(n), room
+cdef void bfgs_add(bfgs_hessian *kept, const double *step, const double *change) noexcept nogil:
+    cdef Py_ssize_t n = kept.n, size = bfgs_row_size(n), room
     cdef double bend = dot(n, step, change)
     cdef double *pair
     if not bend > FLAT * sqrt(dot(n, step, step)) * sqrt(dot(n, change, change)):
@@ -100,7 +100,7 @@ cdef void kept_add(kept_curvature *kept, const double *step, const double *chang
     kept.n_pairs += 1
 
 
-cdef void solve_start(const kept_curvature *kept, double *x, double *scratch) noexcept nogil:
+cdef void solve_start(const bfgs_hessian *kept, double *x, double *scratch) noexcept nogil:
     # x = inverse of H as it was summed, times x
     cdef Py_ssize_t n = kept.n, i
     if kept.whole:
@@ -112,8 +112,8 @@ cdef void solve_start(const kept_curvature *kept, double *x, double *scratch) no
     gemv(TRANS, n, n, 1.0, kept.matrix, n, scratch, 0.0, x)
 
 
-cdef void kept_solve(kept_curvature *kept, const double *rhs, double factor, double *x, double *scratch) noexcept nogil:
-    cdef Py_ssize_t n = kept.n, size = kept_row_size(n), k
+cdef void bfgs_solve(bfgs_hessian *kept, const double *rhs, double factor, double *x, double *scratch) noexcept nogil:
+    cdef Py_ssize_t n = kept.n, size = bfgs_row_size(n), k
     cdef double *pair
     memcpy(x, rhs, n * sizeof(double))
     scal(n, factor, x)
@@ -127,13 +127,13 @@ cdef void kept_solve(kept_curvature *kept, const double *rhs, double factor, dou
         axpy(n, pair[2 * n + 1] - dot(n, pair + n, x) / pair[2 * n], pair, x)
 
 
-cdef void kept_free(kept_curvature *kept) noexcept nogil:
+cdef void bfgs_free(bfgs_hessian *kept) noexcept nogil:
     free(kept.matrix)
     free(kept.own)
     free(kept.pairs)
 
 
-cdef class KeptCurvature:
+cdef class BFGSHessian:
     """The same for tests: ``upper`` (n, n) holds the upper triangle of H, row-major.
 
     Raises
@@ -142,27 +142,27 @@ cdef class KeptCurvature:
         Where H is not finite.
     """
 
-    cdef kept_curvature kept
+    cdef bfgs_hessian kept
 
     def __init__(self, const double[:, ::1] upper):
         cdef double[::1] none = np.zeros(upper.shape[0])
-        must_fit(upper.shape[1] == upper.shape[0] > 0, "KeptCurvature")
+        must_fit(upper.shape[1] == upper.shape[0] > 0, "BFGSHessian")
         self.kept.n = upper.shape[0]
-        kept_take(&self.kept, &upper[0, 0], 1, &none[0])
-        if not kept_factor(&self.kept):
+        bfgs_take(&self.kept, &upper[0, 0], 1, &none[0])
+        if not bfgs_factor(&self.kept):
             raise MemoryError if self.kept.out_of_memory else ValueError("the curvature is not finite")
 
     def __dealloc__(self):
-        kept_free(&self.kept)
+        bfgs_free(&self.kept)
 
     def add(self, const double[::1] step, const double[::1] change):
         """A step and the change of the gradient along it."""
         must_fit(step.shape[0] == change.shape[0] == self.kept.n, "add")
-        kept_add(&self.kept, &step[0], &change[0])
+        bfgs_add(&self.kept, &step[0], &change[0])
 
     def solve(self, const double[::1] rhs):
         """H^-1 rhs, (n,)."""
         must_fit(rhs.shape[0] == self.kept.n, "solve")
         cdef double[::1] x = np.empty(self.kept.n), scratch = np.empty(self.kept.n)
-        kept_solve(&self.kept, &rhs[0], 1, &x[0], &scratch[0])
+        bfgs_solve(&self.kept, &rhs[0], 1, &x[0], &scratch[0])
         return np.asarray(x)

@@ -9,7 +9,7 @@ cdef Py_ssize_t block_work_size(Py_ssize_t order, const penalty_t *penalty) noex
 # whether column j is in use, or its gradient near the l1 weight
 cdef bint may_be_used(const newton_state *at, Py_ssize_t j) noexcept nogil
 
-# at.active: the block's columns at the next look
+# at.active: the block's columns at the next evaluation
 cdef void choose_columns(newton_state *at) noexcept nogil
 
 # whether the gradient of a column outside the block would take it from 0

@@ -25,8 +25,8 @@ cdef bint may_be_used(const newton_state *at, Py_ssize_t j) noexcept nogil:
 
 
 cdef void choose_columns(newton_state *at) noexcept nogil:
-    # the block at the next look: columns in use and those about to be, the gradient near the l1 weight; of too many
-    # the steepest first: the others get their turn
+    # the block at the next evaluation: columns in use and those about to be, the gradient near the l1 weight; of too
+    # many the steepest first: the others come later
     cdef Py_ssize_t j, found = 0, used = 0, room
     cdef bint always
     for j in range(at.p):
@@ -81,7 +81,7 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
         g[i], w[i], l1[i] = at.point.g[j], at.point.w[j], at.penalty.step.l1_each[j]
     at.point.unreliable = curvature_is_lost(order, at.curvature.block, order + 1, g)
     if has_kinks(&at.penalty.step):
-        tol = SMOOTH_MODEL_TOL if at.problem.facts.smooth and not at.problem.facts.jumping else MODEL_TOL
+        tol = SMOOTH_MODEL_TOL if at.problem.facts.smooth and not at.problem.facts.discontinuous else MODEL_TOL
         done = l1_minimum(order, at.curvature.block, g, w, l1, MODEL_ROUNDS, tol, MODEL_LEFT * at.stop.tol,
                           at.stop.deadline, d, l1 + order, at.l1_block.index)
     else:

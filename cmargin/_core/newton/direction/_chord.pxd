@@ -3,10 +3,10 @@
 from cmargin._core.newton._state cimport newton_state
 
 
-# the Newton direction by the factor of an earlier look
+# the Newton direction by the factor of an earlier evaluation
 cdef void chord_direction(newton_state *at) noexcept nogil
 
-# whether the look after the step found may go without curvature
+# whether the evaluation after the step found may go without curvature
 cdef bint may_be_the_last(const newton_state *at) noexcept nogil
 
 # whether the step found leaves w = 0 and is likely to be too short: its length is then found without curvature

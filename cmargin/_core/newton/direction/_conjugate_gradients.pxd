@@ -1,9 +1,9 @@
-"""Conjugate gradients, asked one product at a time:
+"""Conjugate gradients, one Hessian-vector product at a time:
 
     wanted = cg_begin(&cg, rhs, 1)
     while wanted:
         cg.product = H cg.search
-        wanted = cg_told(&cg)
+        wanted = cg_tell(&cg)
 """
 
 
@@ -16,11 +16,11 @@ cdef struct conjugate_gradients:
     double *x                    # OUT   (n,) the solution so far
     double *r                    # (n,) what is left of the right side
     double *search               # (n,) whose product with H is wanted
-    double *product              # (n,) IN for `cg_told`, then scratch
+    double *product              # (n,) IN for `cg_tell`, then scratch
     double rz
     int count                    # products so far
 
 
 # x = 0, right side factor * rhs; False: nothing is wanted, as in the next
 cdef bint cg_begin(conjugate_gradients *cg, const double *rhs, double factor) noexcept nogil
-cdef bint cg_told(conjugate_gradients *cg) noexcept nogil
+cdef bint cg_tell(conjugate_gradients *cg) noexcept nogil

@@ -31,7 +31,7 @@ cdef bint cg_begin(conjugate_gradients *cg, const double *rhs, double factor) no
     return another(cg)
 
 
-cdef bint cg_told(conjugate_gradients *cg) noexcept nogil:
+cdef bint cg_tell(conjugate_gradients *cg) noexcept nogil:
     cdef double curvature = dot(cg.n, cg.search, cg.product), before = cg.rz
     cdef double *z = cg.product
     cdef Py_ssize_t j
@@ -73,5 +73,5 @@ def conjugate_gradients_of(product, rhs, diagonal, double enough, int most, fact
     wanted = cg_begin(&cg, &b[0] if n > 0 else NULL, 1)
     while wanted:
         vectors[3, :n] = product(vectors[2, :n])
-        wanted = cg_told(&cg)
+        wanted = cg_tell(&cg)
     return vectors[0, :n], cg.count

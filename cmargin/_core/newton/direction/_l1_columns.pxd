@@ -5,4 +5,4 @@ from cmargin._core.newton._state cimport action_id, newton_state
 
 # The model of the step, which is to be minimised; and what its minimum says.
 cdef action_id begin_columns(newton_state *at) noexcept nogil
-cdef action_id columns_told(newton_state *at) noexcept nogil
+cdef action_id columns_tell(newton_state *at) noexcept nogil

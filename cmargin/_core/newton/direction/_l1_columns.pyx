@@ -2,7 +2,7 @@
 
 The certificate rests on the slopes that the model promises for the end of the step: a column that violates its
 condition by a part of the l1 weight costs the bound that part. Every step is judged by itself: one that wants more
-reads than the block and its factors are worth is the last by columns.
+reads than the block and its factors cost is the last by columns.
 """
 
 from cmargin._core.newton._state cimport ASK_MODEL, FOUND, action_id, newton_state
@@ -41,11 +41,11 @@ cdef action_id begin_columns(newton_state *at) noexcept nogil:
     if worst > NEAR_END:
         model.enough = max(model.enough, FORCING * min(worst, FAR))
     model.flat = at.l1_columns.flat
-    model.worth, model.most = at.pcg.worth, MOST
+    model.block_reads, model.most = at.pcg.products_limit, MOST
     return ASK_MODEL
 
 
-cdef action_id columns_told(newton_state *at) noexcept nogil:
+cdef action_id columns_tell(newton_state *at) noexcept nogil:
     at.counts.passes += at.l1_columns.model.reads
     at.l1_columns.flat = at.l1_columns.model.flat
     if not all_finite(at.p, at.point.d) or (at.l1_columns.model.given_up and nothing_moved(at)):

@@ -37,7 +37,7 @@ cdef struct step_model:
     Py_ssize_t *listed           # columns that may come into use, so many
     Py_ssize_t n_listed
     double enough                # violation of an optimality condition, over the l1 weight, that may stay
-    double worth                 # reads of all entries that a block without factors costs,
+    double block_reads           # reads of all entries that a block without factors costs,
     double most                  # and that may be made at all
     # ---- the answer
     double *d                    # (p,)
@@ -65,7 +65,7 @@ cdef struct step_model:
     bint flat                    # in this fit there was a system without a solution
     int kinks                    # met on the way to x
     double change                # of the model by x, without its l1 term
-    int in_turn                  # products in turn, at most
+    int most_products            # one after the other, at most
     model_stage stage
 
 

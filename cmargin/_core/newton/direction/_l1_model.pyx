@@ -7,8 +7,8 @@ from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport dot
-from cmargin._core.newton.direction._conjugate_gradients cimport cg_begin, cg_told
-from cmargin._core.newton._line cimport search_begin, search_told
+from cmargin._core.newton.direction._conjugate_gradients cimport cg_begin, cg_tell
+from cmargin._core.newton._line cimport search_begin, search_tell
 from cmargin._core.penalties._elastic_net cimport l1_minimum_of_one, l1_violation
 from cmargin._core.penalties._penalties cimport penalty_slope
 from cmargin._core.penalties._penalty cimport kinks_of
@@ -32,7 +32,7 @@ cdef double FACTORS = 1.0                # reads, times m^3 over the entries: al
 
 cdef void model_begin(step_model *at, columns_view *of) noexcept nogil:
     cdef Py_ssize_t i, j
-    at.stage, at.given_up, at.n_used, at.in_turn = SWEEP, False, 0, MOST
+    at.stage, at.given_up, at.n_used, at.most_products = SWEEP, False, 0, MOST
     at.total = at.crossed = at.read = 0
     for i in range(of.source.X.n_features):
         at.total += of.weight[i]
@@ -62,7 +62,7 @@ cdef bint model_part(step_model *at, columns_view *of) noexcept nogil:
         take_solution(at, of)
         at.stage = SWEEP
     at.reads = at.read / entries
-    at.given_up = not agree and at.reads > min(at.most, at.worth + FACTORS * (<double> at.n_used)**3 / entries)
+    at.given_up = not agree and at.reads > min(at.most, at.block_reads + FACTORS * (<double> at.n_used)**3 / entries)
     return not (agree or at.given_up)
 
 
@@ -197,7 +197,7 @@ cdef bint begin_solving(step_model *at, columns_view *of) noexcept nogil:
         x = at.w[j] + at.d[j]
         at.l1_used[k], at.signed[k] = at.l1_each[j], at.l1_each[j] if x > 0 else -at.l1_each[j]
         rhs[k] = -(at.slope[k] + at.signed[k])
-    at.cg.n, at.cg.diagonal, at.cg.most = at.n_unknowns, at.scale, at.in_turn
+    at.cg.n, at.cg.diagonal, at.cg.most = at.n_unknowns, at.scale, at.most_products
     at.least = dot(at.n_unknowns, rhs, rhs)
     at.change, at.kinks = 0, 0
     at.cg.enough = max(0.25 * (at.enough * at.l1) * (at.enough * at.l1), LEFT * at.least)
@@ -227,7 +227,7 @@ cdef bint solve_on(step_model *at) noexcept nogil:
     if not curvature > DBL_EPSILON * own:
         return False
     at.change += end * (slope + end * curvature / 2)
-    return cg_told(&at.cg)
+    return cg_tell(&at.cg)
 
 
 cdef bint find_kink(step_model *at, double slope, double curvature, double end) noexcept nogil:
@@ -242,7 +242,7 @@ cdef bint find_kink(step_model *at, double slope, double curvature, double end) 
     if slope + KEPT * end * curvature + penalty_slope(line.penalty, line.w, line.d, KEPT * end, -1) <= 0:
         return False
     search_begin(line)
-    while search_told(line, slope + line.s * curvature, curvature):
+    while search_tell(line, slope + line.s * curvature, curvature):
         pass
     return True
 
@@ -322,7 +322,7 @@ cdef void take_solution(step_model *at, columns_view *of) noexcept nogil:
             change = change_stopped(at, of, t, move)
     if change < 0:
         add_to_step(at, of, move)
-    at.in_turn = min(MOST, 2 * at.in_turn) if change < 0 and t == 1 else max(FEWER, at.cg.count // FEWER)
+    at.most_products = min(MOST, 2 * at.most_products) if change < 0 and t == 1 else max(FEWER, at.cg.count // FEWER)
 
 
 cdef void add_to_step(step_model *at, columns_view *of, const double *move) noexcept nogil:
@@ -374,7 +374,7 @@ def model_minimum(Rows columns, const double[::1] weight, const double[::1] g, c
     at.signed, at.l1_used, at.place = &of_columns[9, 0], &of_columns[10, 0], &of_columns[11, 0]
     at.line.steps, at.line.index, at.flat = &of_columns[12, 0], &places[2, 0], False
     at.listed, at.n_listed, at.used = &places[0, 0], columns.view.n_rows, &places[1, 0]
-    at.enough, at.worth, at.most = enough, INFINITY, most
+    at.enough, at.block_reads, at.most = enough, INFINITY, most
     model_begin(&at, &of)
     while model_part(&at, &of):
         pass

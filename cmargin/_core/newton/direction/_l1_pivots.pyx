@@ -16,7 +16,7 @@ from cmargin._core.util._sorting cimport sort_with_index
 
 cdef double RIDGE = 1e-7                 # of a diagonal entry: more columns than directions are no trouble
 cdef int MOST = 2                        # directions, times the columns
-cdef int CLOCK = 16                      # directions from one look at the clock to the next
+cdef int CLOCK = 16                      # directions from one check of the clock to the next
 
 
 cdef void solve_rows(Py_ssize_t m, Py_ssize_t ld, const double *R, double *x) noexcept nogil:

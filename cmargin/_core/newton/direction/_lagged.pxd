@@ -13,8 +13,8 @@ cdef action_id begin_lagged(newton_state *at) noexcept nogil
 # whether the end of the next step is better looked at without curvature
 cdef bint keeps_curvature(const newton_state *at) noexcept nogil
 
-# a look has told a block: steps are by it from the next on
+# an evaluation has summed a block: steps are by it from the next on
 cdef void lagged_take(newton_state *at) noexcept nogil
 
 # at the end of a step: how the gradient fell, and a pair to correct the Hessian by
-cdef void lagged_step_told(newton_state *at) noexcept nogil
+cdef void lagged_step_done(newton_state *at) noexcept nogil

@@ -1,6 +1,6 @@
 """Directions by the Hessian of an earlier point, corrected by the steps since (``_bfgs.pyx``).
 
-A look with curvature takes about 1 + p/15 times one without, and Newton's step gains two digits or more
+An evaluation with curvature takes about 1 + p/15 times one without, and Newton's step gains two digits or more
 (doc/lab-notebook): curvature is kept as long as the gradient falls at a better rate for the work.
 """
 
@@ -9,9 +9,9 @@ from libc.math cimport pow as power
 
 from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton._state cimport FAILED, FOUND, action_id, newton_state
-from cmargin._core.newton.direction._bfgs cimport kept_add, kept_factor, kept_solve, kept_take
+from cmargin._core.newton.direction._bfgs cimport bfgs_add, bfgs_factor, bfgs_solve, bfgs_take
 
-cdef double COLUMNS_A_LOOK = 15          # whose curvature costs as much as a look without
+cdef double COLUMNS_PER_EVALUATION = 15  # whose curvature costs as much as an evaluation without
 cdef double NO_CURVATURE = 1e-6          # mean of a row's, below which the gradient is a better direction than Newton's
 cdef double GAIN = log(100)              # of a Newton step
 
@@ -28,26 +28,26 @@ cdef void steepest_descent(newton_state *at) noexcept nogil:
 
 
 cdef void lagged_take(newton_state *at) noexcept nogil:
-    kept_take(&at.lagged.kept, at.curvature.block, at.problem.n, at.penalty.step.l2_each)
+    bfgs_take(&at.lagged.kept, at.curvature.block, at.problem.n, at.penalty.step.l2_each)
     at.curvature.has_block = False               # it is the rows', and overwritten by the next
 
 
 cdef action_id begin_lagged(newton_state *at) noexcept nogil:
     if not at.lagged.kept.ready:
         at.lagged.n_steps = 0
-        if not kept_factor(&at.lagged.kept):
+        if not bfgs_factor(&at.lagged.kept):
             at.ask.out_of_memory = at.lagged.kept.out_of_memory
             at.ask.not_finite = not at.ask.out_of_memory
             return FAILED
-    kept_solve(&at.lagged.kept, at.point.g, -1, at.point.d, at.point.scratch)
+    bfgs_solve(&at.lagged.kept, at.point.g, -1, at.point.d, at.point.scratch)
     return FOUND
 
 
 cdef bint keeps_curvature(const newton_state *at) noexcept nogil:
-    return at.lagged.in_use and at.lagged.fall > 1 and log(at.lagged.fall) * (1 + at.p / COLUMNS_A_LOOK) > GAIN
+    return at.lagged.in_use and at.lagged.fall > 1 and log(at.lagged.fall) * (1 + at.p / COLUMNS_PER_EVALUATION) > GAIN
 
 
-cdef void lagged_step_told(newton_state *at) noexcept nogil:
+cdef void lagged_step_done(newton_state *at) noexcept nogil:
     cdef double *change = at.lagged.change       # until here the gradient before the step
     cdef double fall = sqrt(dot(at.p, change, change)) / max(sqrt(dot(at.p, at.point.g, at.point.g)), 1e-300)
     cdef Py_ssize_t j
@@ -56,7 +56,7 @@ cdef void lagged_step_told(newton_state *at) noexcept nogil:
         return
     for j in range(at.p):
         change[j] = at.point.g[j] - change[j]
-    kept_add(&at.lagged.kept, at.point.taken, change)
+    bfgs_add(&at.lagged.kept, at.point.taken, change)
     at.ask.out_of_memory = at.lagged.kept.out_of_memory
     at.lagged.fall = power(fall * power(at.lagged.fall, at.lagged.n_steps), 1.0 / (at.lagged.n_steps + 1))
     at.lagged.n_steps += 1

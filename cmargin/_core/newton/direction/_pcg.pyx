@@ -1,12 +1,12 @@
-"""Directions by conjugate gradients: products with the rows in place of their curvature and its factor.
+"""Directions by conjugate gradients: Hessian-vector products in place of the curvature block and its factor.
 
 Where the block is dear beside the rows, products may be on trial (`solvers/prices.py`): while a step takes fewer of
-them than a look with curvature costs reads, they are what steps are made by; from the first that takes more on it is
-the block, of which this driver asks from there on, or which another driver has (``or_leave``). What that step has of
-its direction is taken all the same, so that little is lost where it was one too many. All of a trial is limited too.
+them than an evaluation with curvature costs reads, they are what steps are made by; from the first that takes more on
+it is the block, of which this driver asks from there on, or which another driver has (``or_leave``). What that step has
+of its direction is taken all the same, so that little is lost where it was one too many. All of a trial is limited too.
 
-Wide dense rows have products in between, for every loss: looks tell the block of a sample of the rows, likelier ones
-those of more curvature and of uncommon columns, and its factor preconditions the products (`take_sample` in
+Wide dense rows have products in between, for every loss: evaluations sum the block of a sample of the rows, likelier
+ones those of more curvature and of uncommon columns, and its factor preconditions the products (`take_sample` in
 ``_row_blocks.pyx``; sub-sampled Newton, Roosta-Khorasani and Mahoney 2019, with exact products to correct it).
 """
 
@@ -18,7 +18,7 @@ from cmargin._core.linalg._blas cimport dot, potrf
 from cmargin._core.losses._losses cimport point_loss
 from cmargin._core.losses._smoothed_hinge cimport hinge_at, primal_curvature
 from cmargin._core.newton._column_units cimport diagonal_in_units, sums_in_units
-from cmargin._core.newton.direction._conjugate_gradients cimport cg_begin, cg_told, conjugate_gradients
+from cmargin._core.newton.direction._conjugate_gradients cimport cg_begin, cg_tell, conjugate_gradients
 from cmargin._core.newton._point cimport gap_of, measure_columns, products_are_spent
 from cmargin._core.newton._state cimport (
     ASK_AFRESH, ASK_EVALUATE, ASK_HESSP, FAILED, FOUND, GIVE_UP, LEFT, action_id, newton_state,
@@ -44,23 +44,23 @@ cdef action_id begin_hessp(newton_state *at) noexcept nogil:
     # the diagonal, a scale only, is summed once in a trial; then its columns are taken to change as their mean does
     cdef double change
     cdef Py_ssize_t j
-    if at.pcg.worth == 0 or not (at.pcg.mean_then > 0 and at.curvature.mean > 0):
+    if at.pcg.products_limit == 0 or not (at.pcg.mean_then > 0 and at.curvature.mean > 0):
         at.pcg.asked = at.units.last             # in units the diagonal wants that of ones first
         return ASK_HESSP
     change = at.curvature.mean / at.pcg.mean_then
     for j in range(at.p):
         at.pcg.diagonal[j] = (at.pcg.diagonal[j] - at.penalty.step.l2_each[j]) * change + at.penalty.step.l2_each[j]
     at.pcg.mean_then = at.curvature.mean
-    return go_on_with(at, begin_products(at))
+    return go_on_with(at, begin_pcg(at))
 
 
-cdef action_id hessp_told(newton_state *at, const double *product, double share) noexcept nogil:
+cdef action_id hessp_tell(newton_state *at, const double *product, double share) noexcept nogil:
     # conjugate gradients for H d = -g, scaled by H's diagonal
     cdef conjugate_gradients *cg = &at.pcg.cg
     cdef bint wanted
     cdef Py_ssize_t j
     at.counts.passes += share * at.problem.share
-    if at.pcg.worth > 0:
+    if at.pcg.products_limit > 0:
         at.counts.spent += share * at.problem.share
         at.pcg.tried += share * at.problem.share
     if at.pcg.asked != NULL and at.pcg.asked == at.units.last:
@@ -69,16 +69,16 @@ cdef action_id hessp_told(newton_state *at, const double *product, double share)
         return ASK_HESSP
     if at.pcg.asked == NULL:
         take_diagonal(at, product)
-        if at.pcg.worth > 0 and not all_finite(at.p, at.pcg.diagonal):
+        if at.pcg.products_limit > 0 and not all_finite(at.p, at.pcg.diagonal):
             return without_hessp(at)
-        wanted = begin_products(at)
+        wanted = begin_pcg(at)
     else:
         memcpy(cg.product, product, at.p * sizeof(double))
         if at.units.inverse != NULL:
             sums_in_units(&at.units, cg.product)
         for j in range(at.p):
             cg.product[j] = cg.product[j] / at.problem.n + at.penalty.step.l2_each[j] * cg.search[j]
-        wanted = cg_told(cg) and not products_are_spent(at)
+        wanted = cg_tell(cg) and not products_are_spent(at)
     return go_on_with(at, wanted)
 
 
@@ -87,7 +87,8 @@ cdef action_id go_on_with(newton_state *at, bint wanted) noexcept nogil:
     if wanted:
         at.pcg.asked = cg.search
         return ASK_HESSP
-    if at.pcg.worth > 0 and (at.pcg.tried > most_of_trial(at) or (cg.count >= at.pcg.worth and leaves_too_much(at))):
+    if at.pcg.products_limit > 0 and (at.pcg.tried > most_of_trial(at)
+                                      or (cg.count >= at.pcg.products_limit and leaves_too_much(at))):
         give_hessp_up(at)
     memcpy(at.point.d, cg.x, at.p * sizeof(double))
     return FOUND
@@ -95,7 +96,7 @@ cdef action_id go_on_with(newton_state *at, bint wanted) noexcept nogil:
 
 cdef double most_of_trial(const newton_state *at) noexcept nogil:
     # reads of products; the rest of ``max_passes`` is for steps by a factor
-    return min(at.limits.trial_steps * at.pcg.worth, at.limits.trial_share * at.stop.max_passes)
+    return min(at.limits.trial_steps * at.pcg.products_limit, at.limits.trial_share * at.stop.max_passes)
 
 
 cdef bint leaves_too_much(const newton_state *at) noexcept nogil:
@@ -106,16 +107,16 @@ cdef bint leaves_too_much(const newton_state *at) noexcept nogil:
 
 
 cdef void give_hessp_up(newton_state *at) noexcept nogil:
-    # after this step: the next kind of products, or a factor; its end is looked at with curvature, unless another
+    # after this step: the next kind of products, or a factor; its end is evaluated with curvature, unless another
     # driver does
     if at.sampled.rows > 0 and not at.sampled.in_use:
-        at.sampled.in_use, at.pcg.worth, at.pcg.tried = True, at.sampled.worth, 0
+        at.sampled.in_use, at.pcg.products_limit, at.pcg.tried = True, at.sampled.products_limit, 0
         return
     at.sampled.in_use = at.curvature.has_factor = False
     if at.pcg.or_leave:
         at.status = LEFT
         return
-    at.pcg.by_products = False
+    at.pcg.in_use = False
     at.l1_block.wide = has_kinks(&at.penalty.user) and at.p > at.limits.l1_block_columns
     if at.l1_block.wide:
         choose_columns(at)
@@ -142,7 +143,7 @@ cdef void take_diagonal(newton_state *at, const double *product) noexcept nogil:
         at.pcg.diagonal[j] = at.pcg.diagonal[j] if at.pcg.diagonal[j] > 0 else 1
 
 
-cdef bint begin_products(newton_state *at) noexcept nogil:
+cdef bint begin_pcg(newton_state *at) noexcept nogil:
     cdef double cost, squares = dot(at.p, at.point.g, at.point.g), forcing = 0, gap = gap_of(at)
     gap = gap if gap < 1 else 1.0                # it is NaN where no penalty bounds anything
     if at.stop.by_gradient:
@@ -151,10 +152,10 @@ cdef bint begin_products(newton_state *at) noexcept nogil:
     # a residual r costs the certificate |r|^2 / (2 l2), and one of a free intercept about |r|
     cost = max(PART_OF_GAP * gap, PART_OF_END * at.stop.tol) * at.bound.objective
     at.pcg.cg.enough = 2 * at.penalty.step.l2 * cost
-    at.pcg.cg.most = at.pcg.worth if at.pcg.worth > 0 else at.limits.most_products
+    at.pcg.cg.most = at.pcg.products_limit if at.pcg.products_limit > 0 else at.limits.most_products
     if at.penalty.user.free >= 0:
         at.pcg.cg.enough = min(at.pcg.cg.enough, cost * cost)
-    if at.pcg.worth > 0 or (at.problem.facts.smooth and not at.problem.facts.jumping):
+    if at.pcg.products_limit > 0 or (at.problem.facts.smooth and not at.problem.facts.discontinuous):
         forcing = FORCING if at.problem.facts.smooth else min(FORCING, max(LEAST_FORCING, HINGE_FORCING * sqrt(gap)))
     if at.pcg.cg.enough >= squares:              # of a warm start no gap is known yet: some step all the same
         at.pcg.cg.enough = squares / 4
@@ -165,7 +166,7 @@ cdef bint begin_products(newton_state *at) noexcept nogil:
 # ---------------------------------------------------------------- a sample of the rows
 
 cdef void foresee_curvature(newton_state *at) noexcept nogil:
-    # at w = 0; elsewhere another driver may have told, or the first look does
+    # at w = 0; elsewhere they are known from another driver, or from the first evaluation
     cdef Py_ssize_t j
     for j in range(at.p):
         if at.point.w[j] != 0:
@@ -177,14 +178,14 @@ cdef void foresee_curvature(newton_state *at) noexcept nogil:
 
 
 cdef void ask_for_sample(newton_state *at) noexcept nogil:
-    # with the look that is asked for, if it has a block
-    at.ask.look.seed, at.ask.look.measure.leverage = at.sampled.seed, NULL
-    at.ask.look.stands_for = at.curvature.mean * at.problem.n / at.sampled.rows * at.sampled.filled
-    if at.ask.look.with_hessian == SAMPLED_BLOCK and not at.sampled.measured and knows_columns(at):
+    # with the evaluation that is asked for, if it has a block
+    at.ask.evaluation.seed, at.ask.evaluation.measure.leverage = at.sampled.seed, NULL
+    at.ask.evaluation.stands_for = at.curvature.mean * at.problem.n / at.sampled.rows * at.sampled.filled
+    if at.ask.evaluation.with_hessian == SAMPLED_BLOCK and not at.sampled.measured and knows_columns(at):
         weigh_columns(at)
         at.sampled.measured = at.sampled.forgotten = True
-    if at.ask.look.with_hessian == SAMPLED_BLOCK and at.sampled.forgotten:
-        at.ask.look.measure.leverage, at.sampled.forgotten = at.sampled.column_weight, False
+    if at.ask.evaluation.with_hessian == SAMPLED_BLOCK and at.sampled.forgotten:
+        at.ask.evaluation.measure.leverage, at.sampled.forgotten = at.sampled.column_weight, False
 
 
 cdef bint knows_columns(const newton_state *at) noexcept nogil:
@@ -192,7 +193,7 @@ cdef bint knows_columns(const newton_state *at) noexcept nogil:
 
 
 cdef double mean_square(const newton_state *at, Py_ssize_t j) noexcept nogil:
-    # of a column, or where products have told no more, of its rows as they are curved; 0: beyond the range
+    # of a column, or where products say no more, of its rows as they are curved; 0: beyond the range
     cdef double square = at.bound.rms[j] * at.bound.rms[j]
     if not at.bound.knows_rms:
         square = (at.pcg.diagonal[j] - at.penalty.step.l2_each[j]) / at.pcg.mean_then
@@ -209,7 +210,7 @@ cdef void weigh_columns(newton_state *at) noexcept nogil:
 
 
 cdef void count_sample(newton_state *at) noexcept nogil:
-    if at.ask.look.stands_for > 0:
+    if at.ask.evaluation.stands_for > 0:
         at.sampled.filled = min(max(at.sampled.filled * at.point.sums[6] / at.sampled.rows, FEWEST), 1 / FEWEST)
 
 
@@ -223,7 +224,7 @@ cdef action_id begin_preconditioned(newton_state *at) noexcept nogil:
     if not at.curvature.has_factor:              # nobody knew how much curvature there is
         return ASK_EVALUATE
     at.pcg.cg.factor = at.curvature.work + 4 * at.p
-    return go_on_with(at, begin_products(at))
+    return go_on_with(at, begin_pcg(at))
 
 
 cdef bint factor_sample(newton_state *at) noexcept nogil:

@@ -19,7 +19,7 @@ cdef bint allows_rounding(Py_ssize_t n, const double *upper, const double *facto
 
 cdef int MODEL_ROUNDS            # of `l1_minimum` in a Newton step, at most
 cdef double MODEL_TOL            # they end where one promises this part, squared, of what the best of them did
-cdef double SMOOTH_MODEL_TOL     # the same for a loss whose curvature does not jump: the next step gets the rest
+cdef double SMOOTH_MODEL_TOL     # the same for a loss of continuous curvature: the next step gets the rest
 cdef double MODEL_LEFT           # of a fit's tolerance: slopes beside their l1 weight, which cost the bound as much
 
 # doubles of `work` that `l1_minimum` wants

@@ -9,7 +9,7 @@ import numpy as np
 from cmargin._runtime.aligned import aligned_throughout
 
 POLL = 0.1                     # seconds between two moments at which Python is heard while workers are at work
-LOOK_ROUND = 2.0               # and between two looks at whether there are workers at all,
+WORKER_CHECK = 2.0             # and between two checks whether there are workers at all,
 PATIENCE = 30.0                # without which nobody waits longer than that
 
 
@@ -89,7 +89,7 @@ class Cluster:
             groups += [part.tolist() for part in np.array_split(numbers, n_groups)] if n_groups else []
         return groups
 
-    def told(self, futures, until=np.inf):
+    def results(self, futures, until=np.inf):
         """What the futures come to, in their order; None where the clock says ``until`` first.
 
         Without such a time somebody waits for the answer alone, and must be heard here.
@@ -102,7 +102,7 @@ class Cluster:
                 return None
             if until == np.inf:
                 self.heard()
-            if perf_counter() - looked > LOOK_ROUND:
+            if perf_counter() - looked > WORKER_CHECK:
                 looked = perf_counter()
                 self.look_for_workers()
 

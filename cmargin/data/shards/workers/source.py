@@ -15,7 +15,7 @@ from cmargin.data.failure import Failure
 from cmargin.data.files.source import STATE
 from cmargin.data.shards.request import answer_of
 from cmargin.data.shards.row_pass import ShardedPass, ShardedSource, sums_of
-from cmargin.data.shards.workers.tasks import Round, Several, answers_of, mixed, part_of, piece, reading, turn
+from cmargin.data.shards.workers.tasks import Round, Several, answers_of, mixed, next_state, part_of, piece, reading
 from cmargin.data.shards.workers.walkers import WorkerWalkers, groups_of
 
 BROUGHT = 1 << 27              # bytes of all problems' subsets that come here
@@ -47,16 +47,16 @@ def folded(parts):
 class WorkerPass(ShardedPass):
     """`ShardedPass` whose questions wait for the next round, so that those of all problems make one."""
 
-    posts = ("look", "along", "product", "evaluate")
+    posts = ("evaluate", "line", "hessp", "objective")
 
     def post(self, kind, asked):
-        if kind == "evaluate":
+        if kind == "objective":
             asked["squares"] = True
         asked = {name: np.array(part) if isinstance(part, np.ndarray) else part for name, part in asked.items()}
 
-        def fold(told):
-            found = answer_of(kind, asked, folded(told), self)
-            return found[1:] if kind == "along" else found
+        def fold(replies):
+            found = answer_of(kind, asked, folded(replies), self)
+            return found[1:] if kind == "line" else found
 
         return self.source.post(Question("asked", (kind, self.key, asked), fold))
 
@@ -67,26 +67,27 @@ class WorkerPass(ShardedPass):
         """Few rows come here, where their questions need no rounds."""
         if self.too_many(positives, negatives):
             return super().gather_sample(positives, negatives, seed, column_weight)
-        X, codes, reads = zip(*self.call("chosen_rows", positives, negatives, seed, column_weight), strict=True)
-        return self.part(X, codes), sum(reads) / max(1, self.source.n_rows)
+        X, signed_weights, reads = zip(*self.call("chosen_rows", positives, negatives, seed, column_weight),
+                                       strict=True)
+        return self.part(X, signed_weights), sum(reads) / max(1, self.source.n_rows)
 
-    def beside_lines(self, near, width, sample):
+    def beside_lines(self, n_members, width, sample):
         counts = self.sides()[0]
         if sample is not None:
-            near += sample[0] * counts[0] + sample[1] * counts[1]
-        if near * self.source.row_bytes * len(self.source.agreed) > BROUGHT:
-            return super().beside_lines(near, width, sample)
-        X, codes, own = zip(*self.call("rows_beside_lines", width, sample), strict=True)
-        return self.part(X, codes), *sums_of(own)
+            n_members += sample[0] * counts[0] + sample[1] * counts[1]
+        if n_members * self.source.row_bytes * len(self.source.agreed) > BROUGHT:
+            return super().beside_lines(n_members, width, sample)
+        X, signed_weights, own = zip(*self.call("rows_beside_lines", width, sample), strict=True)
+        return self.part(X, signed_weights), *sums_of(own)
 
     def too_many(self, positives, negatives):
         """To bring so large a part of either side here."""
         counts, source = self.sides()[0], self.source
         return (positives * counts[0] + negatives * counts[1]) * source.row_bytes * len(source.agreed) > BROUGHT
 
-    def part(self, X, codes):
+    def part(self, X, signed_weights):
         """Rows that came here."""
-        rows = self.brought(X, codes)
+        rows = self.brought(X, signed_weights)
         rows.share = rows.n_rows / max(1, self.source.n_rows)
         return rows
 
@@ -116,7 +117,7 @@ class WorkerSource(ShardedSource):
     def __init__(self, cluster, X, y, sizes, n_features, dtype, sparse):
         super().__init__(n_features, dtype, sparse, None)
         self.cluster, self.X, self.labels, self.weights, self.sizes = cluster, X, y, None, sizes
-        self.labelled, self.turns, self.n_jobs, self.n_threads = None, None, None, effective_n_threads(None)
+        self.labelled, self.partition_states, self.n_jobs, self.n_threads = None, None, None, effective_n_threads(None)
         self.groups = None                                   # of partitions, one a task of a round
         self.orders, self.waiting, self.asked, self.underway, self.rounds = [], [], [], None, 0
         self.kept = []                                       # futures of what a stochastic method keeps there
@@ -156,10 +157,10 @@ class WorkerSource(ShardedSource):
     def let_go(self):
         """The workers may forget all that is not somebody else's."""
         self.drop_questions()
-        for futures in (self.labelled, self.turns):
+        for futures in (self.labelled, self.partition_states):
             self.cluster.forget(futures)
         self.keep_there([])
-        self.X = self.labels = self.weights = self.labelled = self.turns = None
+        self.X = self.labels = self.weights = self.labelled = self.partition_states = None
 
     def redistribute(self, seed):
         """Partitions of rows from all over them, or from PIECES of them, instead: each row moves once."""
@@ -176,9 +177,9 @@ class WorkerSource(ShardedSource):
         both = cluster.everywhere("mix", mixed, first, list(range(k)), *columns)
         parts = [cluster.everywhere(f"{name}-of-mix", part_of, both, [which] * k)
                  for which, name in enumerate(("rows", "labels"))]
-        for futures in (self.labelled, self.turns, *pieces, both):       # once the parts are made of them
+        for futures in (self.labelled, self.partition_states, *pieces, both):  # once the parts are made of them
             cluster.forget(futures)
-        (self.X, self.labelled), self.turns, self.groups = parts, None, None
+        (self.X, self.labelled), self.partition_states, self.groups = parts, None, None
         self.labels = self.weights = None                    # those as given are of the rows before
 
     def walkers(self, most, enough, work, *about):
@@ -230,7 +231,7 @@ class WorkerSource(ShardedSource):
             raise
 
     def drop_questions(self):
-        """The turns before the round under way are as they were."""
+        """The states before the round under way are as they were."""
         for futures in self.underway or ():
             self.cluster.forget(futures)
         self.waiting, self.asked, self.underway = [], [], None
@@ -245,13 +246,14 @@ class WorkerSource(ShardedSource):
         this_round = Round([*orders, *((question.method, question.arguments) for question in self.asked)], (),
                            self.n_jobs)
         name, after = "+".join(sorted({question.name for question in self.asked})), None
-        columns = (*self.in_groups(self.X, self.labelled), self.turns or self.in_groups([None] * self.n_places)[0],
+        columns = (*self.in_groups(self.X, self.labelled),
+                   self.partition_states or self.in_groups([None] * self.n_places)[0],
                    self.in_groups([this_round] * self.n_places)[0])
         if this_round.reads_only:
             answers = self.cluster.everywhere(name, Several(reading), *columns)
         else:
             this_round.gone, self.gone = tuple(self.gone), []
-            after = self.cluster.everywhere(name, Several(turn), *columns)
+            after = self.cluster.everywhere(name, Several(next_state), *columns)
             answers = self.cluster.everywhere(f"sums-of-{name}", Several(answers_of), after)
         self.underway, self.rounds = (after, answers), self.rounds + 1
 
@@ -282,19 +284,19 @@ class WorkerSource(ShardedSource):
     def take(self, until):
         """The answers of the round under way; False where the clock says ``until`` first."""
         after, answers = self.underway
-        found = self.cluster.told(answers, until)
+        found = self.cluster.results(answers, until)
         if found is None:
             return False
-        told = self.by_place(found)
-        for said in told:
+        replies = self.by_place(found)
+        for said in replies:
             for answer in said:
                 if isinstance(answer, Failure):
                     raise answer.error()
         asked, self.asked, self.underway = self.asked, [], None
         self.cluster.forget(answers)
         if after is not None:
-            self.cluster.forget(self.turns)
-            self.turns = after
-        for question, *parts in zip(asked, *(said[-len(asked):] for said in told), strict=True):
+            self.cluster.forget(self.partition_states)
+            self.partition_states = after
+        for question, *parts in zip(asked, *(said[-len(asked):] for said in replies), strict=True):
             question.answer = question.fold(parts)
         return True

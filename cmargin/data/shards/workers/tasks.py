@@ -1,8 +1,8 @@
 """What workers run: a partition answers for its rows. A task writes to nothing that it is given.
 
-The state of a partition, what its passes keep of every row, is a `Turn`, the result of the task before: a task makes
-its `Shard` anew, with copies of what its questions change. So whatever a worker held when it died is made again by the
-same tasks, to the bit.
+The state of a partition, what its passes keep of every row, is a `PartitionState`, the result of the task before: a
+task makes its `Shard` anew, with copies of what its questions change. So whatever a worker held when it died is made
+again by the same tasks, to the bit.
 """
 
 from functools import wraps
@@ -44,15 +44,15 @@ class Round:
     @property
     def moved(self):
         """Keys of the passes that move to another point."""
-        return {arguments[1] for method, arguments in self.calls if method == "asked" and arguments[0] == "look"}
+        return {arguments[1] for method, arguments in self.calls if method == "asked" and arguments[0] == "evaluate"}
 
     @property
     def reads_only(self):
-        return all(method in READS_ONLY or (method == "asked" and arguments[0] != "look")
+        return all(method in READS_ONLY or (method == "asked" and arguments[0] != "evaluate")
                    for method, arguments in self.calls)
 
 
-class Turn:
+class PartitionState:
     """What a round leaves with a partition, and what is said to it."""
 
     def __init__(self, states, answers):
@@ -64,7 +64,7 @@ class Turn:
 
 class Passes(dict):
     """Passes of a partition by their keys, made of their states when they are asked for; ``moved``: keys of those that
-    will look, which writes to what is kept of every row."""
+    will be evaluated, which writes to what is kept of every row."""
 
     def __init__(self, states, source, n_threads, moved):
         self.states, self.source, self.n_threads, self.moved = states, source, n_threads, moved
@@ -97,11 +97,11 @@ class Partition(Shard):
 
     def asked(self, kind, key, asked):
         """The sums that answer a driver's question."""
-        told = self.reply(kind, key, asked)
-        return told[STATE:] if self.failure is None else self.failure
+        reply = self.reply(kind, key, asked)
+        return reply[STATE:] if self.failure is None else self.failure
 
     def weigh_sides(self, key, positives, negatives):
-        self.passes.states[key] = self.passes.states[key].with_own_code()
+        self.passes.states[key] = self.passes.states[key].with_own_weights()
         return super().weigh_sides(key, positives, negatives)
 
     def states(self):
@@ -136,11 +136,11 @@ class Several:
         return [self.task(*given) for given in zip(*columns, strict=True)]
 
 
-def turn(X, labelled, before, this_round):
+def next_state(X, labelled, before, this_round):
     """A round that changes the state."""
     partition = Partition(X, labelled, before, this_round)
     answers = partition.answers(this_round.calls)
-    return Turn(partition.states(), answers)
+    return PartitionState(partition.states(), answers)
 
 
 def reading(X, labelled, before, this_round):
@@ -149,7 +149,7 @@ def reading(X, labelled, before, this_round):
 
 
 def answers_of(one):
-    """What a turn says, apart from what stays with its worker."""
+    """The answers of a state, apart from what stays with its worker."""
     return one.answers
 
 

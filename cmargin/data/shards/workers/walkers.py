@@ -98,7 +98,7 @@ class WorkerWalkers:
         self.fixed, self.Z, self.drawn = [], dict.fromkeys(self.used), dict.fromkeys(self.used)   # on the workers
 
     def ask(self, method, *arguments):
-        return self._told(self._tasks(method, asked, self.used, None, method, *arguments))
+        return self._results(self._tasks(method, asked, self.used, None, method, *arguments))
 
     def share_out(self, shares, parts):
         self.parts = parts
@@ -143,10 +143,10 @@ class WorkerWalkers:
         """Let these stay on the workers, and what was there before go."""
         self.source.keep_there([*self.fixed, *self.Z.values(), *self.drawn.values()])
 
-    def _told(self, futures):
+    def _results(self, futures):
         """What they come to; the first failure is raised."""
         try:
-            found = self.cluster.told(futures)
+            found = self.cluster.results(futures)
         finally:
             self.cluster.forget(futures)
         for one in found:
@@ -169,6 +169,6 @@ class WorkerWalkers:
                 ends[g] = future
             between += moved
         try:
-            return self._told(ends)
+            return self._results(ends)
         finally:
             self.cluster.forget(between)

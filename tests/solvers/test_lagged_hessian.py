@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from api import KeptCurvature
+from api import BFGSHessian
 from naive import bfgs_inverse
 
 
@@ -13,7 +13,7 @@ def curved(rng, p, condition):
 def test_the_two_loops_are_the_matrix_formula(n_pairs):
     rng = np.random.default_rng(n_pairs)
     H, now = curved(rng, 7, 50.0), curved(rng, 7, 20.0)
-    kept, matrix = KeptCurvature(np.triu(H)), np.linalg.inv(H)
+    kept, matrix = BFGSHessian(np.triu(H)), np.linalg.inv(H)
     for _ in range(n_pairs):
         step = rng.standard_normal(7)
         kept.add(step, now @ step)
@@ -25,7 +25,7 @@ def test_the_two_loops_are_the_matrix_formula(n_pairs):
 
 def test_a_step_along_a_straight_line_changes_nothing():
     rng = np.random.default_rng(3)
-    kept, rhs = KeptCurvature(curved(rng, 4, 3.0)), rng.standard_normal(4)
+    kept, rhs = BFGSHessian(curved(rng, 4, 3.0)), rng.standard_normal(4)
     before = kept.solve(rhs)
     kept.add(rng.standard_normal(4), np.zeros(4))
     np.testing.assert_array_equal(kept.solve(rhs), before)
@@ -33,8 +33,8 @@ def test_a_step_along_a_straight_line_changes_nothing():
 
 def test_what_a_singular_hessian_cannot_reach_is_a_gradient_step():
     H = np.diag([2.0, 8.0, 0.0])
-    np.testing.assert_allclose(KeptCurvature(H).solve(np.array([2.0, 8.0, 4.0])), [1.0, 1.0, 0.5])
-    np.testing.assert_array_equal(KeptCurvature(np.zeros((2, 2))).solve(np.ones(2)), np.ones(2))
+    np.testing.assert_allclose(BFGSHessian(H).solve(np.array([2.0, 8.0, 4.0])), [1.0, 1.0, 0.5])
+    np.testing.assert_array_equal(BFGSHessian(np.zeros((2, 2))).solve(np.ones(2)), np.ones(2))
 
 
 @pytest.mark.parametrize("place", [(0, 0), (1, 2), (3, 3)])
@@ -43,13 +43,13 @@ def test_a_hessian_that_is_not_finite_is_refused(place, value):
     H = np.eye(4)
     H[place] = value
     with pytest.raises(ValueError, match="not finite"):
-        KeptCurvature(H)
+        BFGSHessian(H)
 
 
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match="KeptCurvature: shapes do not fit"):
-        KeptCurvature(np.zeros((3, 4)))
-    kept = KeptCurvature(np.eye(3))
+    with pytest.raises(ValueError, match="BFGSHessian: shapes do not fit"):
+        BFGSHessian(np.zeros((3, 4)))
+    kept = BFGSHessian(np.eye(3))
     for call, vectors in ((kept.solve, [np.ones(2)]), (kept.add, [np.ones(2), np.ones(3)]),
                           (kept.add, [np.ones(3), np.ones(4)])):
         with pytest.raises(ValueError, match="shapes do not fit"):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from api import are_below, count, count_distances, crossings, sum_near, with_nearest
+from api import are_below, count, count_distances, crossings, sum_of_members, with_nearest
 from elsewhere import Elsewhere
 from killed_fits import OFTEN, StopAt, same, stopped
 from naive_smsvm import bin_of, distances, smoothed
@@ -18,11 +18,11 @@ from sklearn.base import clone
 from cmargin import Checkpoint, SmSVMClassifier
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
-from cmargin.data.moves import look_as_asked
+from cmargin.data.moves import evaluate_as_asked
 from cmargin.data.source import TANGENTS
-from cmargin.data.working_set import NOTHING, Nearest, choose, limit_of
+from cmargin.data.working_set import NOTHING, WorkingSet, choose, limit_of
 from cmargin.solvers import cost
-from cmargin.solvers.newton import working_set as near_rows
+from cmargin.solvers.newton import working_set
 from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.problem import Problem, Settings
@@ -33,12 +33,12 @@ W = rng.standard_normal(19) / 10
 
 
 def looked_at(X, y, w=W, width=1e-2, sizes=None):
-    """Rows after a look with straight lines at w, measured by ``sizes``."""
+    """Rows after an evaluation with straight lines at w, measured by ``sizes``."""
     rows = open_rows(X).row_pass(y, intercept=True, n_threads=1)
-    rows.foresee_nearest()
+    rows.foresee_working_set()
     rows.measure_rows(np.ones(19) if sizes is None else sizes)
-    told = rows.look(w, 1.0, width, width, 0.0, TANGENTS)
-    return rows, [np.array(part) for part in told[:2]]
+    received = rows.evaluate(w, 1.0, width, width, 0.0, TANGENTS)
+    return rows, [np.array(part) for part in received[:2]]
 
 
 def by_sides(X, y, a, chosen):
@@ -61,30 +61,31 @@ def test_numbers_are_counted_in_sixteenths_of_powers_of_two():
 
 def test_distances_are_counted_and_marked_in_one_pass():
     rng = np.random.default_rng(8)
-    u, norms, near = rng.standard_normal(500), rng.exponential(size=500) ** 3, rng.random(500) < 0.1
+    u, norms, members = rng.standard_normal(500), rng.exponential(size=500) ** 3, rng.random(500) < 0.1
     u[:3], norms[2:5] = 0.0, [0.0, 0.0, np.inf]
     slow = distances(u, norms)
     assert count_distances(u, norms)[1].sum() == 500
-    u, norms, near, slow = (of[~np.isnan(slow)] for of in (u, norms, near, slow))      # those are in bins of their own
+    # those are in bins of their own
+    u, norms, members, slow = (of[~np.isnan(slow)] for of in (u, norms, members, slow))
     there, counts = count_distances(u, norms)
     assert dict(zip(there.tolist(), counts.tolist(), strict=True)) == slowly_counted(slow)
     limit = there[len(there) // 3]
-    marked = with_nearest(near, u, norms, limit)
+    marked = with_nearest(members, u, norms, limit)
     bins = np.array([bin_of(number) for number in slow])
-    np.testing.assert_array_equal(marked, near | (bins < limit))
-    assert marked.dtype == bool and with_nearest(near, u, norms, 0).tolist() == near.tolist()
-    found, total = sum_near(u, marked)
+    np.testing.assert_array_equal(marked, members | (bins < limit))
+    assert marked.dtype == bool and with_nearest(members, u, norms, 0).tolist() == members.tolist()
+    found, total = sum_of_members(u, marked)
     assert found == marked.sum() and total == pytest.approx(np.abs(u[marked]).sum(), rel=1e-14)
     with pytest.raises(ValueError, match="with_nearest"):
-        with_nearest(near[1:], u, norms, limit)
+        with_nearest(members[1:], u, norms, limit)
 
 
 def test_rows_that_crossed_and_when():
     rng = np.random.default_rng(9)
-    before, now, near = *rng.standard_normal((2, 300)), rng.random(300) < 0.2
+    before, now, members = *rng.standard_normal((2, 300)), rng.random(300) < 0.2
     before[:2], now[2:4], now[4] = 0.0, 0.0, np.nan
-    places, when = crossings(before, now, near)
-    slow = np.flatnonzero(~near & ((before > 0) != (now > 0)))
+    places, when = crossings(before, now, members)
+    slow = np.flatnonzero(~members & ((before > 0) != (now > 0)))
     np.testing.assert_array_equal(places, slow)
     np.testing.assert_array_equal(when, before[slow] / (before[slow] - now[slow]))
     np.testing.assert_array_equal(are_below(when, bin_of(0.5)), [bin_of(at) < bin_of(0.5) for at in when])
@@ -108,10 +109,10 @@ def test_of_numbers_that_are_all_the_same_all_are_taken_or_none():
 
 
 @pytest.mark.parametrize("cuts", [[], [100, 1700]])
-def test_the_nearest_rows_by_deficit_beside_size_and_those_that_cross_first(cuts):
+def test_the_nearest_rows_by_slack_over_size_and_those_that_cross_first(cuts):
     rng = np.random.default_rng(3)
     n, norms, u, now = 2000, rng.exponential(size=2000), rng.standard_normal(2000), None
-    parts = [Nearest() for _ in range(len(cuts) + 1)]
+    parts = [WorkingSet() for _ in range(len(cuts) + 1)]
     for part, of in zip(parts, np.split(norms, cuts), strict=True):
         part.norms = of
 
@@ -122,28 +123,28 @@ def test_the_nearest_rows_by_deficit_beside_size_and_those_that_cross_first(cuts
 
     now = u
     others, count, distance = choose(ask, n, 0.1, 0.3, True)
-    near = np.concatenate([part.near for part in parts])
-    assert others and count == near.sum() and 0.07 * n <= count <= 0.15 * n
-    assert (u**2 / norms)[near].max() <= (u**2 / norms)[~near].min()
-    assert distance == pytest.approx(np.abs(u[near]).mean())
+    members = np.concatenate([part.members for part in parts])
+    assert others and count == members.sum() and 0.07 * n <= count <= 0.15 * n
+    assert (u**2 / norms)[members].max() <= (u**2 / norms)[~members].min()
+    assert distance == pytest.approx(np.abs(u[members]).mean())
     now = u - 0.8 * rng.standard_normal(n)                               # lines stay where they were
     others, count, _ = choose(ask, n, 0.1, 0.3, False)
-    after = np.concatenate([part.near for part in parts])
-    crossed = ((u > 0) != (now > 0)) & ~near
+    after = np.concatenate([part.members for part in parts])
+    crossed = ((u > 0) != (now > 0)) & ~members
     when = u / (u - now)
-    assert others and (after & ~near).sum() <= 0.15 * n < crossed.sum() and (after[near]).all()
-    assert when[after & ~near].max() <= when[crossed & ~after].min() and not (after & ~near & ~crossed).any()
+    assert others and (after & ~members).sum() <= 0.15 * n < crossed.sum() and (after[members]).all()
+    assert when[after & ~members].max() <= when[crossed & ~after].min() and not (after & ~members & ~crossed).any()
     assert choose(ask, n, 0.0, 0.3, False)[0] is False                   # nothing new
     np.testing.assert_array_equal(np.concatenate([part.u for part in parts]), u)
 
 
-def test_rows_without_size_or_number_are_not_near():
-    part = Nearest()
+def test_rows_without_size_or_number_are_not_in_the_working_set():
+    part = WorkingSet()
     part.norms = np.array([0.0, 0.0, 1.0, np.nan, np.inf])
     with np.errstate(all="raise"):
         part.begin(np.array([0.0, 1.0, 0.5, 0.5, 1.0]), True)
         assert part.keep_below(limit_of([count_distances(part.u, part.norms)], 2))[0] == 3
-        assert part.near.tolist() == [False, True, True, False, True]    # of a row without size any change is large
+        assert part.members.tolist() == [False, True, True, False, True]  # of a row without size any change is large
         assert part.keep_crossed(0)[:2] == (0, 3)
 
 
@@ -151,13 +152,13 @@ def test_rows_without_size_or_number_are_not_near():
 @pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, np.float32, sparse.csr_matrix])
 def test_straight_lines_that_touch_the_hinge_row_by_row(form, n_threads):
     X, u = form(X_rare[:700]), np.random.default_rng(4).standard_normal(700)
-    code = y_rare[:700] * np.random.default_rng(5).choice([0.0, 1.0, 3.0], 700)
-    rows = open_rows(X).row_pass(code, intercept=True, n_threads=n_threads)
+    signed_weight = y_rare[:700] * np.random.default_rng(5).choice([0.0, 1.0, 3.0], 700)
+    rows = open_rows(X).row_pass(signed_weight, intercept=True, n_threads=n_threads)
     vectors, totals = rows.lines(u, 0.1)
-    slow, slow_totals = by_sides(X_rare[:700], code, smoothed(u, 0.1)[1], np.ones(700))
+    slow, slow_totals = by_sides(X_rare[:700], signed_weight, smoothed(u, 0.1)[1], np.ones(700))
     np.testing.assert_allclose(vectors, slow, rtol=0, atol=1e-5 if form is np.float32 else 1e-10)
     np.testing.assert_allclose(totals, slow_totals, rtol=1e-12)
-    again = open_rows(X).row_pass(code, intercept=True, n_threads=2).lines(u, 0.1)
+    again = open_rows(X).row_pass(signed_weight, intercept=True, n_threads=2).lines(u, 0.1)
     assert [part.tobytes() for part in again] == [vectors.tobytes(), totals.tobytes()]
     with pytest.raises(ValueError, match="slacks"):
         rows.lines(u[1:], 0.1)
@@ -175,18 +176,18 @@ def test_sums_of_the_lines(form, sample):
     vectors, totals = by_sides(X, y, a, np.ones(n))
     np.testing.assert_allclose(gradient[1:], vectors, atol=1e-9 * n)
     np.testing.assert_allclose(sums[4:6], totals, rtol=1e-9)
-    part, own, own_totals, distance, reads = rows.nearest_apart(0.12, 0.3, True, 1e-2, sample).answer
+    part, own, own_totals, distance, reads = rows.gather_working_set(0.12, 0.3, True, 1e-2, sample).answer
     norms = X**2 @ sizes[:18]
-    near = u**2 / norms < np.sort(u**2 / norms)[int(0.12 * n)] * (1 - 1 / 16)
-    assert near[part.rows].sum() == near.sum() > 0.08 * n and reads == part.share == part.n_rows / n
+    members = u**2 / norms < np.sort(u**2 / norms)[int(0.12 * n)] * (1 - 1 / 16)
+    assert members[part.rows].sum() == members.sum() > 0.08 * n and reads == part.share == part.n_rows / n
     weight = np.zeros(n)
-    weight[part.rows] = np.abs(part.code) / np.where(y == 0, 1, np.abs(y))[part.rows]
-    assert (weight[near & (y != 0)] == 1).all() and (np.max(weight) > 3) == (sample is not None)
+    weight[part.rows] = np.abs(part.signed_weight) / np.where(y == 0, 1, np.abs(y))[part.rows]
+    assert (weight[members & (y != 0)] == 1).all() and (np.max(weight) > 3) == (sample is not None)
     vectors, totals = by_sides(X, y, a, weight)
     np.testing.assert_allclose(own, vectors, atol=1e-9 * n)
     np.testing.assert_allclose(own_totals, totals, rtol=1e-9)
     assert 0 < distance < np.abs(u).mean()
-    assert rows.nearest_apart(0.12, 0.3, False, 1e-2) is None            # the same rows again
+    assert rows.gather_working_set(0.12, 0.3, False, 1e-2) is None       # the same rows again
 
 
 def test_the_small_problem_is_that_of_the_rows_beside_straight_lines():
@@ -196,12 +197,12 @@ def test_the_small_problem_is_that_of_the_rows_beside_straight_lines():
         whole = ContinuationNewton(open_rows(X).row_pass(y, intercept=True, n_threads=1), Problem(ElasticNet(l2), 18),
                                    Settings(tol=1e-7)).run()
     rows, (sums, gradient) = looked_at(X, y, 0.9 * whole.w, 1e-4)
-    part, vectors, totals, *_ = rows.nearest_apart(0.5, 0.6, True, 1e-4).answer
-    pull = (gradient[1:] - vectors).sum(axis=0) / 400
+    part, vectors, totals, *_ = rows.gather_working_set(0.5, 0.6, True, 1e-4).answer
+    linear = (gradient[1:] - vectors).sum(axis=0) / 400
     ones, signs = np.hstack([X, np.ones((400, 1))])[part.rows], y[part.rows]
     small = ContinuationNewton(part, Problem(ElasticNet(l2), 18),
                                Settings(tol=1e-7, max_passes=100.0, width_end=1e-300))
-    small.stand_beside(gradient[1:] - vectors, sums[4:6] - totals, 400.0)
+    small.linearise_others(gradient[1:] - vectors, sums[4:6] - totals, 400.0)
     with single_threaded_blas():
         result = small.run()
     free = np.append(np.ones(18), 0.0)
@@ -209,8 +210,8 @@ def test_the_small_problem_is_that_of_the_rows_beside_straight_lines():
     def value(w, width):
         u = 1 - signs * (ones @ w)
         root = np.hypot(width, u)
-        slope = l2 * free * w - pull - ((1 + u / root) / 2 * signs) @ ones / 400
-        return l2 / 2 * (free * w) @ w - pull @ w + ((sums[4:6] - totals).sum() + (u + root).sum() / 2) / 400, slope
+        slope = l2 * free * w - linear - ((1 + u / root) / 2 * signs) @ ones / 400
+        return l2 / 2 * (free * w) @ w - linear @ w + ((sums[4:6] - totals).sum() + (u + root).sum() / 2) / 400, slope
 
     w = np.zeros(19)
     for width in np.logspace(0, -7, 15):
@@ -224,11 +225,11 @@ def test_the_small_problem_is_that_of_the_rows_beside_straight_lines():
     assert result.dual <= whole.objective
 
 
-def small_problem(*told):
+def small_problem(*received):
     part = open_rows(X_rare[:400]).row_pass(y_rare[:400], intercept=True, n_threads=1)
     small = ContinuationNewton(part, Problem(ElasticNet(1e-2), 18),
                                Settings(tol=1e-7, max_passes=100.0, width_end=1e-300))
-    small.stand_beside(np.zeros((2, 19)), [0.0, 0.0], 400.0, *told)
+    small.linearise_others(np.zeros((2, 19)), [0.0, 0.0], 400.0, *received)
     with single_threaded_blas():
         return small.run()
 
@@ -245,34 +246,34 @@ def test_a_small_problem_without_a_finite_curvature_ends_quietly():
     for beside in (True, False):
         small = ContinuationNewton(source, Problem(ElasticNet(1e-2), 18), Settings(width_end=1e-300))
         if beside:
-            small.stand_beside(np.zeros((2, 19)), [0.0, 0.0], 400.0)
+            small.linearise_others(np.zeros((2, 19)), [0.0, 0.0], 400.0)
         small.begin()
-        sums, gradient, hessian = look_as_asked(source, **small.ask())
-        told = sums, gradient, hessian * np.nan
+        sums, gradient, hessian = evaluate_as_asked(source, **small.ask())
+        received = sums, gradient, hessian * np.nan
         if beside:
-            small.tell(*told)
+            small.tell(*received)
             assert small.asks is None and small.status == "left"
         else:
             with pytest.raises(FloatingPointError, match="not finite"):
-                small.tell(*told)
+                small.tell(*received)
 
 
 def test_a_step_that_brings_no_bound_has_not_failed():
-    steps, newton = near_rows.NearRows((0.1, 0.1)), SimpleNamespace()
+    steps, newton = working_set.WorkingSetSteps((0.1, 0.1)), SimpleNamespace()
     newton.settings, newton.source, newton.reads, newton.width = Settings(), SimpleNamespace(share=1.0), 2.0, 1e-4
-    newton.source.nearest_apart = lambda share, most, moved, *_: moved
-    newton.point, newton.dual_sums_told = np.ones(2), lambda: None
+    newton.source.gather_working_set = lambda share, most, moved, *_: moved
+    newton.point, newton.last_dual_sums = np.ones(2), lambda: None
     newton.result = SimpleNamespace(objective=1.0, gap=0.9)
     asked = []
     for gap, objective, bends in ((0.9, 1.0, False), (0.9, 0.9, True), (0.8, 0.9, False), (0.7, 0.9, False)):
-        newton.result.gap, newton.result.objective, steps.bends, steps.told = gap, objective, bends, 0.89
+        newton.result.gap, newton.result.objective, steps.bends, steps.last_minimum = gap, objective, bends, 0.89
         asked.append(steps.next_rows(newton))
     assert asked == [True, True, False, None]                            # where moved; two in turn that failed
     assert steps.open == pytest.approx(0.01)                             # by the one that bent
-    steps.failures, steps.bends, steps.told, newton.result.objective = 0, True, None, 0.5
+    steps.failures, steps.bends, steps.last_minimum, newton.result.objective = 0, True, None, 0.5
     assert steps.next_rows(newton) and steps.open == pytest.approx(0.01)                # the minimum was not found
-    steps.bends, steps.told = True, 0.5
-    assert steps.next_rows(newton) is False and steps.open == pytest.approx(near_rows.UNSURE * 0.5)
+    steps.bends, steps.last_minimum = True, 0.5
+    assert steps.next_rows(newton) is False and steps.open == pytest.approx(working_set.UNSURE * 0.5)
 
 
 def test_a_dual_point_that_is_no_better_is_not_taken():
@@ -286,7 +287,7 @@ def test_a_dual_point_that_is_no_better_is_not_taken():
     with pytest.raises(ValueError):
         newton.offer(2 * before[0], 1.0, np.ones(4), 0.0)
     with pytest.raises(ValueError):
-        newton.stand_beside(np.ones((2, 5)), [1.0, 1.0], 7.0)
+        newton.linearise_others(np.ones((2, 5)), [1.0, 1.0], 7.0)
     with pytest.raises(ValueError):
         newton.propose(np.ones(4))
 
@@ -301,8 +302,8 @@ def fit(seed, **parameters):
 @pytest.fixture
 def steps(monkeypatch):
     """What was made of every small problem: None, or a point."""
-    made, minimum = [], near_rows.NearRows.minimum
-    monkeypatch.setattr(near_rows.NearRows, "minimum",
+    made, minimum = [], working_set.WorkingSetSteps.minimum
+    monkeypatch.setattr(working_set.WorkingSetSteps, "minimum",
                         lambda self, *given: made.append(minimum(self, *given)) or made[-1])
     return made
 
@@ -329,7 +330,7 @@ def test_its_certificate_is_true(steps):
     assert ours.objective_[0] - best.objective_[0] <= ours.duality_gap_[0] * ours.objective_[0] <= 1e-4
 
 
-def test_far_rows_bend_where_the_near_ones_lead_nowhere(steps):
+def test_far_rows_bend_where_the_working_set_leads_nowhere(steps):
     X, y = noise()
     model = SmSVMClassifier(l2=1e-4, random_state=3).fit(X, y)
     assert steps[0] is None and steps[1] is not None                     # a minimum too low to be true; with a sample
@@ -345,20 +346,20 @@ def test_the_line_is_searched_where_too_many_rows_crossed():
     searched = 0
     for seed in range(8):
         history = SmSVMClassifier(l2=1e-5, random_state=seed).fit(X, np.where(z > np.quantile(z, 0.97), 1, -1)).history_
-        near = np.flatnonzero((history["active_rows"] == 0) & (np.asarray(history["step"]) < 1))
-        searched += len(near)
-        assert all(history["objective"][near] < history["objective"][near - 1])
+        members = np.flatnonzero((history["active_rows"] == 0) & (np.asarray(history["step"]) < 1))
+        searched += len(members)
+        assert all(history["objective"][members] < history["objective"][members - 1])
     assert searched
 
 
 def test_the_others_go_on_at_a_width_that_what_is_left_calls_for(monkeypatch):
     # nothing bounds the objective from below where a sample of the far rows bent: its minimum says what is left
     X, y = noise()
-    monkeypatch.setattr(near_rows, "FAILURES", 0)
+    monkeypatch.setattr(working_set, "FAILURES", 0)
     widths = []
     for open_gap in (1e-3, 1e-4):
-        monkeypatch.setattr(near_rows.NearRows, "open", property(lambda _, left=open_gap: left, lambda *_: None),
-                            raising=False)
+        monkeypatch.setattr(working_set.WorkingSetSteps, "open",
+                            property(lambda _, left=open_gap: left, lambda *_: None), raising=False)
         history = SmSVMClassifier(l2=1e-4, random_state=3).fit(X, y).history_
         curved = np.flatnonzero(history["active_rows"])
         widths.append(history["smoothing"][curved[curved > np.flatnonzero(history["active_rows"] == 0)[-1]][0]])
@@ -366,10 +367,10 @@ def test_the_others_go_on_at_a_width_that_what_is_left_calls_for(monkeypatch):
 
 
 def test_where_they_lead_nowhere_all_rows_go_on(steps, monkeypatch):
-    # one near row in a thousand says nothing of the others
-    monkeypatch.setattr(near_rows, "SHARE", 0.001)
-    monkeypatch.setattr(near_rows, "MOST", 0.002)
-    monkeypatch.setattr(near_rows, "FAILURES", 1)
+    # one row in a thousand says nothing of the others
+    monkeypatch.setattr(working_set, "SHARE", 0.001)
+    monkeypatch.setattr(working_set, "MOST", 0.002)
+    monkeypatch.setattr(working_set, "FAILURES", 1)
     model = fit(4)
     assert len(steps) <= 4 and model.duality_gap_[0] <= 1e-4
     assert model.history_["active_rows"][-1] > 0                         # curvature was summed at the end
@@ -384,7 +385,7 @@ def few_rows(monkeypatch):
 
 
 def test_newton_steps_go_on_where_a_certificate_falls_short_when_evaluated(steps, few_rows):
-    # sums told step by step called it certified; the evaluation at the end did not, and there is no curvature here
+    # sums of step after step called it certified; the evaluation at the end did not, and there is no curvature here
     rng = np.random.default_rng(0)
     X = 4e5 * rng.standard_normal((200, 1)) * (rng.random((200, 1)) < 0.35)
     y = np.where(rng.random(200) < 0.14, 1, -1)

@@ -50,32 +50,33 @@ from cmargin.data.shards.workers.source import WorkerPass
 from cmargin.data.shards.workers.walkers import WorkerWalkers
 from cmargin.data.source import TANGENTS
 from cmargin.data.stats import DataStats
-from cmargin.solvers.newton import working_set as near_rows
+from cmargin.solvers.newton import working_set
 from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.problem import Problem, Settings
 
 
-def in_files(X, code):
+def in_files(X, signed_weight):
     """Rows read from a file in a few chunks."""
     folder = tempfile.mkdtemp()
     kind = "csr folder" if sp.issparse(X) else "npy F" if X.flags.f_contiguous else "npy C"
     rows = FileSource(files_of(naive.dense(X), kind, Path(folder)), chunk=2500)
     assert len(rows.chunks) > 2
     weakref.finalize(rows, shutil.rmtree, folder)           # a TemporaryDirectory warns, in another test's midst
-    return rows.row_pass(code, intercept=True, n_threads=2)
+    return rows.row_pass(signed_weight, intercept=True, n_threads=2)
 
 
 PLACES = {
-    "open_rows": lambda X, code: open_rows(X).row_pass(code, intercept=True, n_threads=2),
-    "parts": lambda X, code: Elsewhere.of(X, code, [31, 170], True),
-    "ranks": lambda X, code: pass_over_ranks(X, code, [31, 31, 170], True),        # of which one has no rows
-    "partitions": lambda X, code: pass_over_partitions(X, code, [31, 31, 170], True),
+    "open_rows": lambda X, signed_weight: open_rows(X).row_pass(signed_weight, intercept=True, n_threads=2),
+    "parts": lambda X, signed_weight: Elsewhere.of(X, signed_weight, [31, 170], True),
+    # of which one has no rows
+    "ranks": lambda X, signed_weight: pass_over_ranks(X, signed_weight, [31, 31, 170], True),
+    "partitions": lambda X, signed_weight: pass_over_partitions(X, signed_weight, [31, 31, 170], True),
     "files": in_files,
 }
 if strict is not None:
-    PLACES["device"] = lambda X, code: open_rows(strict_on("device1")(naive.dense(X))).row_pass(
-        code, intercept=True, n_threads=1)
+    PLACES["device"] = lambda X, signed_weight: open_rows(strict_on("device1")(naive.dense(X))).row_pass(
+        signed_weight, intercept=True, n_threads=1)
 SOURCE = Path(cmargin.__file__).parent
 ASKS = re.compile(r"issparse\(|isspmatrix|isinstance\((X|rows|self\.X)\b|hasattr\(\w*X\b|type\(\w*X\)|\bhome\.X\b")
 MAY_ASK = ("data/", "_core/rows/", "_estimators/validation.py", "_estimators/labels.py")
@@ -96,66 +97,70 @@ def place(request):
 # ---------------------------------------------------------------- one list of data sources
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["alike", "weighted"])
-def test_sums_of_every_home(place, any_format, dtype, weighted):
-    X, code = problem(dtype, weighted)
-    source, w, rough = place(any_format(X), code), np.linspace(-0.4, 0.5, 8), 1e-4 if dtype == np.float32 else 1e-9
-    A, s, y = np.hstack([X.astype(float), np.ones((len(X), 1))]), np.abs(code), np.where(code < 0, -1.0, 1.0)
+def test_sums_of_every_source(place, any_format, dtype, weighted):
+    X, signed_weight = problem(dtype, weighted)
+    source, w = place(any_format(X), signed_weight), np.linspace(-0.4, 0.5, 8)
+    tolerance = 1e-4 if dtype == np.float32 else 1e-9
+    A = np.hstack([X.astype(float), np.ones((len(X), 1))])
+    s, y = np.abs(signed_weight), np.where(signed_weight < 0, -1.0, 1.0)
     assert (source.n_rows, source.n_features, source.n_columns) == (300, 7, 8)
     assert source.total_weight == pytest.approx(s.sum())
     u = 1 - y * (A @ w)
-    loss, squares = source.evaluate(w, True)
-    assert loss == pytest.approx(s @ np.maximum(u, 0), rel=rough)
-    np.testing.assert_allclose(squares, s @ A**2, rtol=rough)
+    loss, squares = source.objective(w, True)
+    assert loss == pytest.approx(s @ np.maximum(u, 0), rel=tolerance)
+    np.testing.assert_allclose(squares, s @ A**2, rtol=tolerance)
     source.set_loss(Loss("squared_hinge"))
     source.start()
     source.set_active(None)
-    sums, gradient, hessian = source.look(direction=w, step=1.0, line_width=1.0, width=1.0, curvature_floor=0.0)
+    sums, gradient, hessian = source.evaluate(direction=w, step=1.0, line_width=1.0, width=1.0, curvature_floor=0.0)
     inside = s * (u > 0)
-    assert sums[0] == pytest.approx(inside @ u**2, rel=rough)
-    np.testing.assert_allclose(gradient[0], A.T @ (2 * inside * u * y), rtol=rough, atol=rough * 100)
+    assert sums[0] == pytest.approx(inside @ u**2, rel=tolerance)
+    np.testing.assert_allclose(gradient[0], A.T @ (2 * inside * u * y), rtol=tolerance, atol=tolerance * 100)
     block = np.triu((A * (2 * inside)[:, None]).T @ A)
-    np.testing.assert_allclose(np.triu(hessian), block, rtol=rough, atol=rough * 100)
+    np.testing.assert_allclose(np.triu(hessian), block, rtol=tolerance, atol=tolerance * 100)
     product, share = source.hessp(w, 1.0)
-    np.testing.assert_allclose(product, A.T @ (2 * inside * (A @ w)), rtol=rough, atol=rough * 100)
+    np.testing.assert_allclose(product, A.T @ (2 * inside * (A @ w)), rtol=tolerance, atol=tolerance * 100)
     assert 0 < share <= 1
-    value, slope, curvature = source.along(0.5, 1.0)
+    value, slope, curvature = source.line(0.5, 1.0)
     half = 1 - 0.5 * y * (A @ w)
-    assert value == pytest.approx(s @ np.maximum(half, 0) ** 2, rel=rough)
-    assert slope == pytest.approx(-(s * y * (A @ w)) @ (2 * np.maximum(half, 0)), rel=10 * rough)
+    assert value == pytest.approx(s @ np.maximum(half, 0) ** 2, rel=tolerance)
+    assert slope == pytest.approx(-(s * y * (A @ w)) @ (2 * np.maximum(half, 0)), rel=10 * tolerance)
     assert curvature > 0
 
 
-def test_rows_below_the_floor_in_every_home(place, any_format):
-    X, code = problem(float, True)
-    source, w, A = place(any_format(X), code), np.linspace(-0.4, 0.5, 8), naive.with_ones(X, True)
+def test_rows_below_the_floor_in_every_source(place, any_format):
+    X, signed_weight = problem(float, True)
+    source, w, A = place(any_format(X), signed_weight), np.linspace(-0.4, 0.5, 8), naive.with_ones(X, True)
     source.start(primal=True)
     source.set_active(None)
-    sums, _, hessian = source.look(direction=w, step=1.0, line_width=0.3, width=0.3, curvature_floor=0.4)
-    h = naive.smoothed(1 - np.where(code < 0, -1.0, 1.0) * (A @ w), 0.3)[2]
-    np.testing.assert_allclose(np.triu(hessian), np.triu(naive.curvature_above(A, np.abs(code), h, 0.4)), atol=1e-9)
-    assert 0 < sums[6] == ((h > 0.4) & (code != 0)).sum() < len(X)
+    sums, _, hessian = source.evaluate(direction=w, step=1.0, line_width=0.3, width=0.3, curvature_floor=0.4)
+    h = naive.smoothed(1 - np.where(signed_weight < 0, -1.0, 1.0) * (A @ w), 0.3)[2]
+    np.testing.assert_allclose(np.triu(hessian), np.triu(naive.curvature_above(A, np.abs(signed_weight), h, 0.4)),
+                               atol=1e-9)
+    assert 0 < sums[6] == ((h > 0.4) & (signed_weight != 0)).sum() < len(X)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["alike", "weighted"])
-def test_the_driver_ends_at_the_optimum_in_every_home(place, any_format, dtype, weighted, loss):
-    X, code = problem(dtype, weighted)
+def test_the_driver_ends_at_the_optimum_in_every_source(place, any_format, dtype, weighted, loss):
+    X, signed_weight = problem(dtype, weighted)
     with single_threaded_blas():
         asked = Problem(ElasticNet(1e-2), 7, Loss(loss))
-        found = ContinuationNewton(place(any_format(X), code), asked, Settings(tol=1e-5)).run()
-        told = ContinuationNewton(PLACES["open_rows"](X.astype(float), code), asked, Settings(tol=1e-7)).run()
+        found = ContinuationNewton(place(any_format(X), signed_weight), asked, Settings(tol=1e-5)).run()
+        received = ContinuationNewton(PLACES["open_rows"](X.astype(float), signed_weight), asked,
+                                      Settings(tol=1e-7)).run()
     assert found.status == "converged"
-    assert found.objective == pytest.approx(told.objective, rel=1e-4 if dtype == np.float32 else 2e-5)
+    assert found.objective == pytest.approx(received.objective, rel=1e-4 if dtype == np.float32 else 2e-5)
 
 
-def test_a_width_that_goes_up_in_every_home(place):
-    X, code = correlated_columns(300, 1)
-    told = []
+def test_a_width_that_goes_up_in_every_source(place):
+    X, signed_weight = correlated_columns(300, 1)
+    received = []
     with single_threaded_blas():
-        for rows in (PLACES["open_rows"](X, code), place(X, code)):
-            told.append(ContinuationNewton(rows, Problem(ElasticNet(0.0, 1 / 3000), 48),
-                                           Settings(tol=1e-3, max_passes=60)).run())
-    here, there = told
+        for rows in (PLACES["open_rows"](X, signed_weight), place(X, signed_weight)):
+            received.append(ContinuationNewton(rows, Problem(ElasticNet(0.0, 1 / 3000), 48),
+                                               Settings(tol=1e-3, max_passes=60)).run())
+    here, there = received
     widths = np.array(here.history)[:, 8]
     assert (widths[1:] >= 2 * widths[:-1]).any() and here.status == "converged"       # rows looked at anew, in mid-fit
     assert there.passes == here.passes and there.n_iter == here.n_iter
@@ -174,12 +179,12 @@ def stepped(rows, monkeypatch):
     asked, offer = [], ContinuationNewton.offer
     newton = ContinuationNewton(rows, Problem(ElasticNet(1e-4), 18), Settings(tol=1e-5), before=AfterASubset(),
                                 w=np.append(np.zeros(18), 0.3))
-    newton.let_near([0.1, 0.15], True)
+    newton.let_use_working_set([0.1, 0.15], True)
     newton.begin()
     with monkeypatch.context() as patched, single_threaded_blas():
         patched.setattr(ContinuationNewton, "offer", lambda *given: asked.append(given[1:]) or offer(*given))
-        patched.setattr(near_rows, "SHARE", 0.25)
-        patched.setattr(near_rows, "MOST", 0.6)
+        patched.setattr(working_set, "SHARE", 0.25)
+        patched.setattr(working_set, "MOST", 0.6)
         result = newton.finish()
     return result, np.array([(bound or 0, total or 0, reads) for bound, total, _, reads in asked])
 
@@ -198,7 +203,7 @@ def same_steps(place, form, monkeypatch):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-def test_steps_of_near_rows_in_every_home(place, form, monkeypatch):
+def test_steps_of_the_working_set_in_every_source(place, form, monkeypatch):
     if place is PLACES["parts"]:
         pytest.skip("keeps no state of the rows")
     here, there, choices = same_steps(place, form, monkeypatch)
@@ -206,36 +211,36 @@ def test_steps_of_near_rows_in_every_home(place, form, monkeypatch):
     assert there.passes == pytest.approx(here.passes + reads)
 
 
-def test_steps_of_near_rows_that_stay_with_workers(monkeypatch):
+def test_steps_of_a_working_set_that_stays_with_workers(monkeypatch):
     monkeypatch.setattr(worker_source, "BROUGHT", 0)
     here, there, _ = same_steps(PLACES["partitions"], np.asarray, monkeypatch)
     assert there.passes == pytest.approx(here.passes)
 
 
-def test_what_lines_told_of_the_near_rows(place, any_format, dtype):
-    X, code = problem(dtype, True)
-    told = []
-    for rows in (PLACES["open_rows"](X, code), place(any_format(X), code)):
+def test_sums_of_lines_over_the_working_set(place, any_format, dtype):
+    X, signed_weight = problem(dtype, True)
+    received = []
+    for rows in (PLACES["open_rows"](X, signed_weight), place(any_format(X), signed_weight)):
         rows.set_loss(Loss("hinge"))
-        rows.foresee_nearest()
+        rows.foresee_working_set()
         rows.measure_rows(np.ones(8))
-        sums, gradient, block = rows.look(direction=np.linspace(-1, 1, 8), step=1.0, line_width=1e-4, width=1e-4,
-                                          curvature_floor=0.0, with_hessian=TANGENTS)
+        sums, gradient, block = rows.evaluate(direction=np.linspace(-1, 1, 8), step=1.0, line_width=1e-4, width=1e-4,
+                                              curvature_floor=0.0, with_hessian=TANGENTS)
         assert block is None
-        asked = rows.nearest_apart(0.2, 0.5, True, 1e-4, (0.3, 0.5, 7))
+        asked = rows.gather_working_set(0.2, 0.5, True, 1e-4, (0.3, 0.5, 7))
         while asked.answer is None:
             rows.work(np.inf)
         part, *own, distance, _ = asked.answer
-        told.append([*part.sides(), part.share, distance, *own, np.array(sums)[:6], np.array(gradient)])
-    for here, there in zip(*told, strict=True):
+        received.append([*part.sides(), part.share, distance, *own, np.array(sums)[:6], np.array(gradient)])
+    for here, there in zip(*received, strict=True):
         np.testing.assert_allclose(there, here, rtol=1e-4, atol=1e-4 * np.max(np.abs(here)))
 
 
 def test_every_source_says_what_it_is(tmp_path):
-    X, code = problem(np.float64, False)
+    X, signed_weight = problem(np.float64, False)
     sources = {"memory": open_rows(X), "files": FileSource(files_of(X, "npy C", tmp_path)),
-               "ranks": pass_over_ranks(X, code, [31, 170], True).source,
-               "workers": pass_over_partitions(X, code, [31, 170], True).source}
+               "ranks": pass_over_ranks(X, signed_weight, [31, 170], True).source,
+               "workers": pass_over_partitions(X, signed_weight, [31, 170], True).source}
     if strict is not None:
         sources["device"] = open_rows(strict_on("device1")(X))
     for place, source in sources.items():
@@ -246,10 +251,10 @@ def test_every_source_says_what_it_is(tmp_path):
     assert not open_rows(np.asfortranarray(X)).describe().contiguous_rows
 
 
-def test_views_of_a_home(any_format, dtype):
-    X, code = problem(dtype, True)
-    source, rough = open_rows(any_format(X), code), 1e-5 if dtype == np.float32 else 1e-12
-    assert (source.n_rows, source.n_features, source.dtype) == (300, 7, dtype) and source.y is code
+def test_views_of_a_source(any_format, dtype):
+    X, signed_weight = problem(dtype, True)
+    source, tolerance = open_rows(any_format(X), signed_weight), 1e-5 if dtype == np.float32 else 1e-12
+    assert (source.n_rows, source.n_features, source.dtype) == (300, 7, dtype) and source.y is signed_weight
     assert source.entries == (np.count_nonzero(X) if source.sparse else X.size)
     assert source.largest() == np.abs(X).max()
     picked = np.array([7, 2, 250])
@@ -259,12 +264,12 @@ def test_views_of_a_home(any_format, dtype):
         np.testing.assert_array_equal(naive.dense(taken), X[rows])
     kept = source.keep(picked)
     np.testing.assert_array_equal(naive.dense(kept.take(slice(None), dtype)), X[picked])
-    np.testing.assert_array_equal(kept.y, code[picked])
+    np.testing.assert_array_equal(kept.y, signed_weight[picked])
     scale = np.arange(1.0, 8)
     np.testing.assert_allclose(naive.dense(source.over_columns(scale).take(slice(None), dtype)), X / scale, rtol=1e-6)
     W, b = np.linspace(-1, 1, 21).reshape(3, 7), np.arange(3.0)
     scores = source.stochastic_rows(2).scores(W, b, picked)
-    np.testing.assert_allclose(scores, X[picked] @ W.T + b, rtol=rough, atol=rough)
+    np.testing.assert_allclose(scores, X[picked] @ W.T + b, rtol=tolerance, atol=tolerance)
     wide = open_rows(any_format(X[:5])).reduced()
     np.testing.assert_allclose(wide.L @ wide.L.T, X[:5].astype(float) @ X[:5].T.astype(float), atol=1e-5)
 
@@ -278,7 +283,7 @@ def test_views_of_a_home(any_format, dtype):
     (np.ones(3), ValueError, "Expected 2D array, got 1D array"),
     (np.ones((2, 2)), ValueError, r"inconsistent numbers of samples: \[2, 3\]"),
 ], ids=["list", "int", "csc", "1D", "labels"])
-def test_what_is_no_home_for_rows(X, error, text):
+def test_what_is_no_source_of_rows(X, error, text):
     with pytest.raises(error, match=text):
         open_rows(X, np.ones(3))
 

@@ -1,4 +1,4 @@
-"""Curvature summed in single precision: near enough where it is asked for, and asked for only where that is enough."""
+"""Curvature summed in single precision: close enough where it is asked for, and asked for only where that is enough."""
 
 import numpy as np
 import pytest
@@ -26,8 +26,8 @@ def looked(X, y, kind, n_threads=1, active=None):
     rows = open_rows(X).row_pass(y, intercept=True, n_threads=n_threads)
     rows.set_active(active)
     with single_threaded_blas():
-        rows.look(np.full(X.shape[1] + 1, 0.01), 1.0, 1.0, 0.7, 0.0, False)
-        return [part.copy() for part in rows.look(np.full(X.shape[1] + 1, -0.02), 1.0, 0.7, 0.3, 0.0, kind)]
+        rows.evaluate(np.full(X.shape[1] + 1, 0.01), 1.0, 1.0, 0.7, 0.0, False)
+        return [part.copy() for part in rows.evaluate(np.full(X.shape[1] + 1, -0.02), 1.0, 0.7, 0.3, 0.0, kind)]
 
 
 def same(one, other):
@@ -41,35 +41,35 @@ def test_every_entry_is_within_rounding_of_single_precision(dtype, order, active
     X, y = data(dtype=dtype)
     X = np.asarray(X, order=order)
     sums, gradient, block = looked(X, y, True, active=active)
-    rough = [looked(X, y, SINGLE_BLOCK, n_threads, active) for n_threads in (1, 3)]
-    assert all(same(*pair) for pair in zip(*rough, strict=True))
-    assert np.array_equal(rough[0][0], sums) and np.array_equal(rough[0][1], gradient)
+    single = [looked(X, y, SINGLE_BLOCK, n_threads, active) for n_threads in (1, 3)]
+    assert all(same(*pair) for pair in zip(*single, strict=True))
+    assert np.array_equal(single[0][0], sums) and np.array_equal(single[0][1], gradient)
     size = np.sqrt(np.diag(block))
-    error = np.abs(np.triu(rough[0][2] - block)) / np.outer(size, size)
+    error = np.abs(np.triu(single[0][2] - block)) / np.outer(size, size)
     assert 0 < error.max() < 1e-6
 
 
 @pytest.mark.parametrize("X", [data(m=100)[0], "CSR"])
 def test_few_columns_and_sparse_rows_stay_in_double(X):
     X, y = (sparse.csr_matrix(data()[0]) if isinstance(X, str) else X), data()[1]
-    for exact, rough in zip(looked(X, y, True), looked(X, y, SINGLE_BLOCK), strict=True):
-        assert same(exact, rough)
+    for exact, single in zip(looked(X, y, True), looked(X, y, SINGLE_BLOCK), strict=True):
+        assert same(exact, single)
 
 
 @pytest.mark.parametrize(("n", "m", "rounds"), [(10_000, 23, True), (10_000, 22, False), (9_999, 60, False)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_narrow_sums_are_rough_where_that_is_quicker_and_time_matters(dtype, n, m, rounds):
+def test_narrow_sums_are_in_single_precision_where_that_is_quicker_and_time_matters(dtype, n, m, rounds):
     X, y = data(n, m, dtype)
-    exact, rough = looked(X, y, True)[2], looked(X, y, SINGLE_BLOCK)[2]
+    exact, single = looked(X, y, True)[2], looked(X, y, SINGLE_BLOCK)[2]
     size = np.sqrt(np.diag(exact))
-    error = np.abs(np.triu(rough - exact)) / np.outer(size, size)
-    assert 0 < error.max() < 1e-6 if rounds and lanes_here() == 4 else same(exact, rough)
+    error = np.abs(np.triu(single - exact)) / np.outer(size, size)
+    assert 0 < error.max() < 1e-6 if rounds and lanes_here() == 4 else same(exact, single)
 
 
 class Recorded(Elsewhere):
-    def look(self, *args, **asked):
+    def evaluate(self, *args, **asked):
         self.kinds = [*getattr(self, "kinds", []), int(asked["with_hessian"])]
-        return super().look(*args, **asked)
+        return super().evaluate(*args, **asked)
 
 
 def kinds_asked(X, y, problem, **settings):
@@ -80,7 +80,7 @@ def kinds_asked(X, y, problem, **settings):
     return source.kinds
 
 
-def test_the_first_block_says_whether_the_next_may_be_rough():
+def test_the_first_block_says_whether_the_next_may_be_single():
     X, y = data(dtype=float)
     kinds = kinds_asked(X, y, Problem(ElasticNet(1e-3), 150), tol=1e-3)
     assert kinds[0] == 1 and set(kinds[1:]) == {SINGLE_BLOCK}
