@@ -185,9 +185,9 @@ COPY_UP_TO_ENTRIES = 50_000_000  # numbers
 # Newton's system is solved by a factor up to so many columns, whose block and p^3 / 3 operations are a second or two
 # (smsvm.md, "Fewer columns").
 FACTOR_UP_TO_COLUMNS = 4000      # columns
-# Where there are no more rows than columns, Newton's system is solved by a factor up to so many columns: such rows
-# tell less than the block costs (asv_benches/compare_products.py).
-FACTOR_UP_TO_COLUMNS_OF_FEW_ROWS = 600   # columns
+# The dual of sparse rows with more columns, and no more rows than these, is not given up for Newton's method: sweeps
+# cost less (asv_benches/compare_products.py).
+SPARSE_DUAL_FROM_COLUMNS = 600   # columns
 
 # ---------------------------------------------------------------- a subset of the rows first
 

@@ -43,7 +43,9 @@ def has_discontinuous_curvature(loss):
 
 def too_wide(n_rows, n_columns):
     """True where a factor of the curvature, p^3 / 3, and its block, n p^2, cost too much for what the rows tell."""
-    return n_columns > (cost.FACTOR_UP_TO_COLUMNS if n_columns < n_rows else cost.FACTOR_UP_TO_COLUMNS_OF_FEW_ROWS)
+    # few rows are no reason for conjugate gradients: where they lean on some common directions those took up to 45,000
+    # reads for the 50 of a factor, and a reduced problem has a column more than rows
+    return n_columns > (cost.FACTOR_UP_TO_COLUMNS if n_columns < n_rows else cost.REDUCE_UP_TO_ROWS + 1)
 
 
 def reducing_pays_off(stats):
@@ -105,6 +107,8 @@ def reads_of_newton(stats, smooth=False):
             return cost.NARROW_NEWTON_READS
         if reducing_pays_off(stats):                                      # as many unknowns as rows, through X' = QR
             return price_of_reducing(stats, smooth)
+    if stats.sparse and n <= m and m > cost.SPARSE_DUAL_FROM_COLUMNS:
+        return np.inf
     if too_wide(n, m):
         return np.inf if stats.sparse else cost.CG_NEWTON_READS
     return evaluations * price_of_step(stats, smooth)
