@@ -86,17 +86,12 @@ def moments(X):
 
 
 def columns_of(X, intercept, dtype, typical=False):
-    """Centres and units of the columns of X, or None where these are near enough for sums of ``dtype``.
+    """Centres and units of the columns of X, or None where these are near enough for sums and factors of ``dtype``.
 
-    Parameters
-    ----------
-    X : (n, m) float64 array or CSR matrix, rows that stand for all
-    intercept : bool
-        Without one there is nothing that a centre could be made good by.
-    dtype : of sums over rows and of factors
-    typical : bool
-        Columns are compared with a small one that is typical, and those that are smaller are left so: rare words of a
-        text are not to count for as much as others. Else with the smallest, the intercept's column of ones being one.
+    ``X`` (n, m) float64 array or CSR matrix: rows that stand for all. Without an ``intercept`` there is nothing that a
+    centre could be made good by. ``typical``: columns are compared with a small one that is typical, and those that are
+    smaller are left so: rare words of a text are not to count for as much as others. Else with the smallest, the
+    intercept's column of ones being one.
     """
     count, mean, spread = moments(X)
     present = count >= PRESENT * X.shape[0]

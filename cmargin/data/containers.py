@@ -37,21 +37,9 @@ def arrays_of(X, y=None, sample_weight=None):
 def rows_array(X):
     """Rows in any container as what scikit-learn's checks read rightly: an array, a frame or a sparse matrix.
 
-    Parameters
-    ----------
-    X : (n, n_features) array, frame of pandas, polars or Arrow, sparse matrix, list of rows; whatever has `__array__`
-        Neither tensors nor Dask collections.
-
-    Returns
-    -------
-    X, where it is an array, a frame, a sparse matrix or a list; or the array that it gives
-
-    Raises
-    ------
-    TypeError
-        For a container that NumPy makes no array of rows of, with what to call for one.
-    ValueError
-        For masked entries, raw texts, and columns of dates or lists.
+    ``X``: an array, a frame of pandas, polars or Arrow, a sparse matrix, a list of rows, whatever has `__array__`;
+    neither tensors nor Dask collections. Raises TypeError for a container that NumPy makes no array of rows of, with
+    what to call for one, and ValueError for masked entries, raw texts, and columns of dates or lists.
     """
     if X is None or sp.issparse(X) or (type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "fiub"):
         return X
@@ -193,27 +181,13 @@ def _refuse_lists(what, column, is_arrow=False):
 # ---------------------------------------------------------------- labels
 
 def label_array(y, name="y"):
-    """Labels in any container as an array that holds what was given.
+    """Labels in any container as an array that holds what was given, or the sparse matrix, CSR if neither CSR nor CSC.
 
     Whole numbers of a pandas, polars or Arrow column, of a list or of an array of objects are int64 (uint64 where only
-    that holds them), flags are bool, texts stay what they are: nothing becomes a float on the way.
-
-    Parameters
-    ----------
-    y : array, list, pandas Series, Index or DataFrame, polars or Arrow column or table, Dask collection, sparse matrix
-        (n,) labels or (n, n_labels) indicator. What is no container of labels is returned as it is, for others to
-        refuse.
-    name : str
-        What a message calls it.
-
-    Returns
-    -------
-    array, or the sparse matrix given, CSR in place of any format but CSR and CSC
-
-    Raises
-    ------
-    ValueError
-        Where labels are missing, masked, of several types, or of one that classes cannot have.
+    that holds them), flags are bool, texts stay what they are: nothing becomes a float on the way. ``y`` is (n,) labels
+    or an (n, n_labels) indicator, and ``name`` what a message calls it. What is no container of labels is returned as
+    it is, for others to refuse. Raises ValueError where labels are missing, masked, of several types, or of one that
+    classes cannot have.
     """
     if type(y) is np.ndarray and y.dtype.kind in PLAIN:
         return y

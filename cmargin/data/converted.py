@@ -12,13 +12,9 @@ FLOATS = (np.float32, np.float64)
 
 
 class ConvertedRows:
-    """Rows whose slices are arrays or CSR matrices of float32 or float64.
+    """Rows (n, n_features) whose slices are arrays or CSR matrices of float32 or float64.
 
-    Parameters
-    ----------
-    X : (n, n_features) array, CSR matrix or pandas DataFrame
-    converted : callable
-        Of a block of rows, of the kind of X: checks it and gives the array or CSR matrix.
+    ``converted(block)``, of rows of the kind of X, array, CSR matrix or DataFrame, checks them and gives such a slice.
     """
 
     def __init__(self, X, converted):

@@ -8,24 +8,12 @@ from importlib import import_module
 
 @dataclass(frozen=True)
 class Place:
-    """One library of clusters.
+    """One library of clusters."""
 
-    Attributes
-    ----------
-    name : str
-        What messages call it.
-    packages : tuple of str
-        Where the types of its collections come from.
-    opens : str
-        The module whose ``open_partitions(X, y, client, sample_weight)`` makes the data source.
-    predicts : str
-        The module of ``as_array(X)`` and ``map_rows(X, function, name, like, given, *more)``.
-    """
-
-    name: str
-    packages: tuple[str, ...]
-    opens: str
-    predicts: str
+    name: str                      # what messages call it
+    packages: tuple[str, ...]      # where the types of its collections come from
+    opens: str       # the module whose ``open_partitions(X, y, client, sample_weight)`` makes the data source
+    predicts: str    # the module of ``as_array(X)`` and ``map_rows(X, function, name, like, given, *more)``
 
     def open(self, *of):
         return import_module(self.opens).open_partitions(*of)

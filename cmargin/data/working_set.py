@@ -32,18 +32,9 @@ def limit_of(counted_parts, wanted):
 def choose(ask, n_rows, share, most, moved):
     """Choose a working set: whether it changed, how many rows are in it, the mean of their absolute u.
 
-    Parameters
-    ----------
-    ask : callable
-        ``ask(method, *arguments)``: what all places say, a list; methods of `WorkingSet`.
-    n_rows : int
-        Of all places.
-    share : float
-        The part of them that is chosen, about; so many again may be in it as they crossed.
-    most : float
-        With those chosen before.
-    moved : bool
-        The straight lines are to touch the hinge at the last evaluation.
+    ``ask(method, *arguments)``: what all places say, a list; methods of `WorkingSet`. About a ``share`` of the
+    ``n_rows`` of all places is chosen; so many again may be in it as they crossed, ``most`` of them with those chosen
+    before. ``moved``: the straight lines are to touch the hinge at the last evaluation.
     """
     found = ask("begin", moved)
     members, crossed = zip(*ask("keep_below", limit_of(found, share * n_rows) if moved else None), strict=True)
@@ -60,20 +51,11 @@ class Answered:
 
 
 class WorkingSet:
-    """Of the rows in one place.
+    """Of the rows in one place."""
 
-    Attributes
-    ----------
-    norms : (n,) array, or None until they are measured
-    members : (n,) bool array
-        Those chosen.
-    u : (n,) array
-        Slacks where the straight lines touch the hinge.
-    crossed, when : arrays
-        Places of the rows that are on another side at the last evaluation, and after which part of the way.
-    """
-
-    norms = members = u = crossed = when = None
+    norms = members = None       # (n,), None until they are measured; (n,) bool, those chosen
+    u = None                     # (n,) slacks where the straight lines touch the hinge
+    crossed = when = None        # rows on another side at the last evaluation, and after which part of the way
 
     def begin(self, now, moved):
         """Rows are at slacks ``now``; ``moved``: the lines are to touch there. What is counted of distances."""

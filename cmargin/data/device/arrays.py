@@ -107,22 +107,12 @@ def refuse_tensors(x, name):
 
 
 class Device:
-    """Where an array lives: its library's functions, and in which precision sums can be kept there.
-
-    Attributes
-    ----------
-    xp : namespace
-    device : of the library
-    dtype : of the array, its library's
-    wide : float64 where the device has it, else ``dtype``
-    exact : bool
-        Whether it has.
-    """
+    """Where an array lives: its library's functions, and in which precision sums can be kept there."""
 
     def __init__(self, x):
         self.xp, self.device, self.dtype = namespace_of(x), device_of(x), x.dtype
         self.on_cpu = is_on_cpu(x)
-        self.exact = self._has_float64()
+        self.exact = self._has_float64()         # whether sums can be kept in float64
         self.wide = self.xp.float64 if self.exact else self.xp.float32
 
     def _has_float64(self):

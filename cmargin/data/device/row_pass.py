@@ -62,16 +62,8 @@ class Asked:
 
 
 class DeviceRowPass(ChoosesWorkingSet):
-    """`RowPass` over `DeviceRows`.
-
-    Parameters
-    ----------
-    rows : DeviceRows
-    signed_weight : (n,) array on the device, in the precision of sums
-        Sample weight with the sign of the class.
-    intercept : bool
-    place : DeviceSource
-    """
+    """`RowPass` over `DeviceRows` of the `DeviceSource` ``place``; ``signed_weight`` (n,) is on the device, in the
+    precision of sums."""
 
     def __init__(self, rows, signed_weight, intercept, place):
         self.rows, self.intercept, self.place, self.xp = rows, bool(intercept), place, rows.xp
@@ -372,19 +364,7 @@ def above_and_below(xp, h, weighted, floor, zeros):
 
 
 class HingeEvaluation:
-    """What an evaluation asks of the rows of a block at the smoothed hinge: `hinge_rows` of ``_smoothed_hinge.h``.
-
-    Attributes
-    ----------
-    parts : (k, n) array
-        What is summed over the rows, for the places `PLACES` of the sums.
-    columns : arrays (n,)
-        What rows are summed by: s y F', s a_hat of either side.
-    curvature : (n,) array, 0 below the floor
-    left_out : (n,) array of what is on the diagonal alone, or None
-        The two only where the evaluation is with curvature.
-    state : RowState
-    """
+    """What an evaluation asks of the rows of a block at the smoothed hinge: `hinge_rows` of ``_smoothed_hinge.h``."""
 
     PLACES = 0, 3, 2, 1, 7
 
@@ -400,12 +380,14 @@ class HingeEvaluation:
         a1 = slope1 if asked.primal else a0 + min(1.0, asked.step) * (a_hat - a0)
         h = at.curvature[-1, :] if asked.primal else dual_curvature(xp, a1, u1, inverse[-1, :])
         beyond = xp.maximum(u1, zeros)
+        # (k, n) what is summed over the rows, for the places `PLACES` of the sums
         self.parts = state.weight * xp.stack([beyond + at.above[1, :], beyond + at.above[-1, :], beyond,
                                               slope_line * v, h])
         self.state = replace(state, dual_next=a1)
         if asked.with_hessian:
+            # (n,) curvature, 0 below the floor, and what is on the diagonal alone, or None
             self.curvature, self.left_out = above_and_below(xp, h, self.parts[-1, :], asked.floor, zeros)
-        dual_part = state.weight * a_hat
+        dual_part = state.weight * a_hat        # rows are summed by s y F' and by s a_hat of either side
         self.columns = [state.signed_weight * slope1, xp.where(state.up, dual_part, zeros),
                         xp.where(state.up, zeros, dual_part)]
 

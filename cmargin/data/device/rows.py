@@ -12,14 +12,7 @@ PIECE = 256                    # rows whose products are added up apart where th
 
 
 class DeviceRows:
-    """The tensor ``X`` (n, m), of any number of dimensions before it is checked, as what may be given to `fit`.
-
-    Attributes
-    ----------
-    at : Device
-    blocks : list of slices
-        Of the rows, from the shape alone: sums are made block by block, and folded in their order.
-    """
+    """The tensor ``X`` (n, m), of any number of dimensions before it is checked, as what may be given to `fit`."""
 
     def __init__(self, X):
         refuse_tensors(X, "X")
@@ -50,7 +43,7 @@ class DeviceRows:
         return self.blocks_of(len(self))
 
     def blocks_of(self, n):
-        """Of so many such rows."""
+        """Slices of so many such rows, from the shape alone: sums are made block by block, folded in their order."""
         most = CPU_NUMBERS if self.at.on_cpu else BLOCK_NUMBERS
         size = max(PIECE, most // max(1, self.n_features) // PIECE * PIECE)
         return [slice(lo, min(lo + size, n)) for lo in range(0, n, size)]

@@ -72,16 +72,8 @@ class DevicePasses:
         return a * self.weight[rows] if len(self.weight) else a
 
     def shares(self, rows, Z, U, b, base):
-        """Of the slice ``rows``: indicator, softmax, and the logarithms' parts of the losses.
-
-        Returns
-        -------
-        truth, shares : (n, n_classes) arrays
-        of_truth : (n,) array
-            Score of the class of a row, less its largest.
-        whole : (n,) array
-            Sum of exp(score - largest).
-        """
+        """Of the slice ``rows``: indicator and softmax, (n, n_classes), and the logarithms' parts of the losses, (n,):
+        the score of a row's class less its largest, and the sum of exp(score - largest)."""
         xp, M = self.xp, self.scores_of(rows, Z, U, b, base)
         truth = xp.astype(self.truth[rows, :] == self.classes, M.dtype)
         M = M - xp.max(M, axis=1, keepdims=True)

@@ -19,14 +19,7 @@ def refuse_device(what):
 
 
 class DeviceSource(RowsElsewhere):
-    """`DataSource` over a tensor.
-
-    Parameters
-    ----------
-    rows : DeviceRows
-        Of float32 or float64.
-    y : labels, in memory, or None
-    """
+    """`DataSource` over a tensor, `DeviceRows` of float32 or float64."""
 
     agreed, in_memory, shares_reads, checkpoints, sparse, row_is_contiguous = None, False, False, False, False, False
     storage = "device"

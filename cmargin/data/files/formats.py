@@ -41,14 +41,8 @@ class Room:
 
 
 class DenseRows:
-    """Rows of an array in a file, C or F order.
-
-    Parameters
-    ----------
-    array : ArrayInFile
-    column_stride : int, optional
-        Bytes from one column to the next in F order, where rows were cut off.
-    """
+    """Rows of an `ArrayInFile`, C or F order; ``column_stride``: bytes from one column to the next in F order, where
+    rows were cut off."""
 
     sparse, any_rows = False, True
 

@@ -80,19 +80,7 @@ class ObjectiveQuestion(Question):
 
 
 class FileRowPass(ChoosesWorkingSet):
-    """`RowPass` over a `FileSource`.
-
-    Parameters
-    ----------
-    source : FileSource
-    signed_weight : (n_rows,) array
-        Sample weight with the sign of the class.
-    intercept : bool
-    n_threads : int
-        On one chunk.
-    offset : (n_rows,) array, optional
-        Of the slacks, see `RowPass`.
-    """
+    """`RowPass` over a `FileSource`; ``n_threads``: on one chunk."""
 
     share, rounding = 1.0, ROUNDING
     posts, not_when_late = ("evaluate", "hessp", "objective"), ("objective",)

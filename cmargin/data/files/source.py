@@ -40,16 +40,8 @@ class Chunk:
 
 
 class FileSource(RowsElsewhere):
-    """`DataSource` over files.
-
-    Parameters
-    ----------
-    files : RowFiles
-        Its ``check`` sees every row when it is first read.
-    y : labels, in memory, or None
-    chunk : int, optional
-        Bytes read at a time, about.
-    """
+    """`DataSource` over `RowFiles`, whose ``check`` sees every row when it is first read; ``chunk``: bytes read at a
+    time, about."""
 
     agreed, in_memory, shares_reads, checkpoints, storage = None, False, True, True, "files"
 

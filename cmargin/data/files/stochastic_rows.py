@@ -7,13 +7,7 @@ from cmargin.data.remote import FewInMemory
 
 
 class FileStochasticRows(FewInMemory):
-    """`StochasticRows` over a `FileSource`, without its single rows.
-
-    Parameters
-    ----------
-    source : FileSource
-    n_threads : int
-    """
+    """`StochasticRows` over a `FileSource`, without its single rows."""
 
     def __init__(self, source, n_threads):
         self.source, self.n_threads, self.dtype, self.sparse = source, n_threads, source.dtype, source.sparse

@@ -8,16 +8,10 @@ from cmargin.data.files.windows import Windows
 class FileWalkers:
     """`Walkers` on rows in files: one walker, whose shards are windows, so that there is no mean to be taken.
 
-    Parameters
-    ----------
-    source : FileStochasticRows
-    kinds : (n_rows,) int64 array
-        Every window is to have each of the ``n_kinds`` kinds of rows in its share.
-    n_kinds, seed : int
-    work : object
-        ``share_out(share, part)``, and ``walk(window, rows, whitened, inverse, weights, steps)``: sums over the steps
-        through a window, `StochasticRows` of which ``rows`` are the places among all, and ``whitened(order=None)`` its
-        rows in that order, until the next window is taken. Steps are written to ``weights``.
+    Every window is to have each of the ``n_kinds`` ``kinds`` of rows, (n_rows,) int64, in its share. ``work`` has
+    ``share_out(share, part)``, and ``walk(window, rows, whitened, inverse, weights, steps)``: sums over the steps
+    through a window, `StochasticRows` of which ``rows`` are the places among all, and ``whitened(order=None)`` its rows
+    in that order, until the next window is taken. Steps are written to ``weights``.
     """
 
     def __init__(self, source, kinds, n_kinds, seed, work):

@@ -19,27 +19,14 @@ ENDLESS = 1 << 62
 
 
 class Windows:
-    """Windows of the rows, pass by pass.
-
-    Parameters
-    ----------
-    source : FileSource
-    truth : (n_rows,) int64 array
-        The class of every row.
-    n_classes, seed : int
-
-    Attributes
-    ----------
-    n : int
-        Windows of a pass.
-    """
+    """Windows of the rows, pass by pass; ``truth`` (n_rows,) int64: the class of every row."""
 
     def __init__(self, source, truth, n_classes, seed):
         self.source, self.truth, self.n_classes, self.seed = source, truth, n_classes, seed
         self.size = max(1, source.chunk // source.files.row_bytes)
         self.n = max(1, -(-source.n_rows // self.size))
         self.edges = self._pieces()
-        self.n = min(self.n, len(self.edges) - 1)
+        self.n = min(self.n, len(self.edges) - 1)            # windows of a pass
         self.seen = np.zeros(len(self.edges) - 1, bool)
         self.planned = None, None
         self.ahead = source.reader(ReadAhead(ENDLESS, source.given_up))

@@ -23,21 +23,12 @@ def box_of(cost, loss):
 class DualRows:
     """What all problems on one matrix share.
 
-    Parameters
-    ----------
-    source : MemorySource
-        Its CSR rows store no entry in parts.
-    intercept : bool
-        Append a column of constants ``bias``, the last entry of every vector of columns: ones,
-    free : bool
-        or, for an intercept that is not penalised, `FREE_BIAS` times the rows' typical length: the smaller, the less
-        the column slows the sweeps, and the longer its multiplier takes. Reads of all rows at 1, 0.5, 0.3, 0.1 times:
-        20, 15, 16, 23 and 87, 46, 43, 74 (20,000 text rows, C = 1 and 10), 56, 44, 43, 414 (sector, class 50, C = 10).
-    weights : (n,) array or None
-        Of the rows; ones.
-    l2 : float
-    loss : Loss
-        One whose dual variables add a - bend a^2 / 2 each to the bound.
+    The CSR rows of ``source``, a `MemorySource`, store no entry in parts. ``intercept`` appends a column of constants
+    ``bias``, the last entry of every vector of columns: ones, or where it is ``free``, not penalised, `FREE_BIAS` times
+    the rows' typical length: the smaller, the less the column slows the sweeps, and the longer its multiplier takes.
+    Reads of all rows at 1, 0.5, 0.3, 0.1 times: 20, 15, 16, 23 and 87, 46, 43, 74 (20,000 text rows, C = 1 and 10), 56,
+    44, 43, 414 (sector, class 50, C = 10). ``weights`` (n,), None: ones. The dual variables of ``loss`` add a - bend
+    a^2 / 2 each to the bound.
     """
 
     def __init__(self, source, intercept, free, weights, l2, loss):
@@ -86,14 +77,7 @@ class DualRows:
 
 
 class DualRowPass(DualBlocks):
-    """The rows of one problem; ``reads`` counts how many were read, in reads of all of them.
-
-    Parameters
-    ----------
-    shared : DualRows
-    signed_weight : (n,) array
-        Sample weight with the sign of the class.
-    """
+    """The rows of one problem; ``reads`` counts how many were read, in reads of all of them."""
 
     def __init__(self, shared, signed_weight):
         self.shared, self.signed_weight = shared, signed_weight

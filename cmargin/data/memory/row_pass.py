@@ -42,28 +42,13 @@ class RowState:
 
 
 class MemoryRowPass(ChoosesWorkingSet, RowBlocks):
-    """`RowPass` over arrays in memory.
+    """`RowPass` over arrays in memory, `Rows` none of which stores an entry in parts.
 
-    Parameters
-    ----------
-    X : Rows
-        No row of which stores an entry in parts.
-    signed_weight : (n,) array
-        Sample weight with the sign of the class.
-    intercept : bool
-    n_threads : int
-    rows : (n_rows,) intp array, optional
-        Subset to read, ascending; ``signed_weight`` and ``offset`` then have one entry per chosen row.
-    offset : (n,) array, optional
-        Of the slacks, see `RowPass`.
-
-    Attributes
-    ----------
-    first : int
-        The place of the first row in the whole data, of which these may be a part.
+    ``rows``: subset to read, (n_rows,) intp, ascending; ``signed_weight`` and ``offset`` then have an entry for each.
     """
 
-    first, rounding = 0, ROUNDING
+    first = 0                   # place of the first row in the whole data, of which these may be a part
+    rounding = ROUNDING
 
     def __init__(self, X, signed_weight, *, intercept, n_threads, rows=None, offset=None):
         self.X, self.rows, self.offset = X, rows, None if offset is None else contiguous(offset, float)
@@ -122,12 +107,9 @@ class MemoryRowPass(ChoosesWorkingSet, RowBlocks):
     def dual_sums(self, a, loss, must_balance):
         """What a bound is made of, `feasible`, for dual variables ``a`` (n_rows,); a read, two if ``must_balance``.
 
-        Returns
-        -------
-        vectors : (2, n_columns) array, sums of s a y x over positive and negative rows; all in the first if they need
-            not be told apart
-        totals : two sums of s a, of positive and of negative rows
-        gain : two sums of s G(a), and of s (t - 1) a where rows have offsets t
+        Returns sums of s a y x over positive and negative rows, (2, n_columns), all in the first if they need not be
+        told apart; and, of positive and of negative rows, sums of s a, and of s G(a), to which rows with offsets t add
+        s (t - 1) a.
         """
         gain, positive, c = np.empty(len(a)), (self.signed_weight >= 0) == (a >= 0), a * self.signed_weight
         gains(loss.id, a, gain, *loss.parameters)

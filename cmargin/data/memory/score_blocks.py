@@ -25,15 +25,10 @@ CALL_NUMBERS = 4e9           # multiplications between two checks for Ctrl-C: ha
 
 
 class ScoreBlocks:
-    """Rows with the one-vs-rest problems posed on them.
+    """Rows with the one-vs-rest problems posed on them, of a `MemorySource` that is never copied whole.
 
-    Parameters
-    ----------
-    source : MemorySource
-        Never copied whole.
-    Y : (n_rows, n_problems) sparse indicator of the positives
-    weight : (n_rows,) float64 array of mean 1, or None for ones
-    n_threads : int
+    ``Y`` (n_rows, n_problems): sparse indicator of the positives; ``weight`` (n_rows,) float64 of mean 1, or None for
+    ones.
     """
 
     def __init__(self, source, Y, weight, n_threads):
@@ -140,20 +135,11 @@ class ScoreBlocks:
         return min(self.n_threads, len(self.blocks))
 
     def sums(self, W, bias, loss):
-        """Sums over all rows at weights W, the problems apart.
+        """Sums over all rows at W (n_problems, n_features) and bias (n_problems,), float64, the problems apart.
 
-        Parameters
-        ----------
-        W : (n_problems, n_features) float64 array
-        bias : (n_problems,) float64 array
-        loss : (id, level, (n_problems,) array of scales)
-            As `point_loss` in `_core/losses/_losses.pxd` takes them.
-
-        Returns
-        -------
-        value : (n_problems,) array, sum s_i F(z_i)
-        gradient : (n_problems, n_features) array, sum s_i y_i F'(z_i) x_i
-        bias_gradient : (n_problems,) array
+        Returns sum s_i F(z_i), (n_problems,); sum s_i y_i F'(z_i) x_i, (n_problems, n_features); and what the latter is
+        for the biases. ``loss``: (id, level, (n_problems,) scales), as `point_loss` in `_core/losses/_losses.pxd` takes
+        them.
         """
         return self._sums_over(self.bounds, 1, W, bias, loss)
 

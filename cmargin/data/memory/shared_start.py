@@ -19,23 +19,11 @@ SEED = 12                    # of rows that are drawn at random, of which the re
 
 
 class SharedStart:
-    """Weights of all problems from one factor, and their mean losses.
+    """Weights of all problems from one factor, ``W`` (n_problems, m + intercept), and their mean losses.
 
-    Parameters
-    ----------
-    source : MemorySource
-    labels : sequence of (n,) arrays of -1 and 1
-        With ``sample(rows)``, (n_problems, len(rows)) of them, and ``order()``, rows of a class together.
-    weights : (n,) array
-    intercept : bool
-    l2 : float
-    loss : Loss
-
-    Attributes
-    ----------
-    W : (n_problems, m + intercept) array
-    risk : (n_problems,) array
-        The mean loss at ``W``, inf where `evaluate` did not get to.
+    ``labels``: sequence of (n,) arrays of -1 and 1, with ``sample(rows)``, (n_problems, len(rows)) of them, and
+    ``order()``, rows of a class together. ``risk`` (n_problems,), the mean losses at ``W``, are inf where `evaluate`
+    did not get to.
     """
 
     def __init__(self, source, labels, weights, intercept, l2, loss):

@@ -21,21 +21,8 @@ COPY_ROWS = 1024             # rows of a subset or of the probabilities copied a
 class SoftmaxRowPass:
     """Rows with a multinomial problem posed on them, and their scores at one point.
 
-    Parameters
-    ----------
-    source : MemorySource
-    labels : (n_rows,) int64 array of 0 .. n_classes - 1
-    weight : (n_rows,) float64 array of mean 1, or None for ones
-    n_classes : int
-    intercept : bool
-    n_threads : int
-
-    Attributes
-    ----------
-    scores, probs, change : (n_rows, n_classes) arrays of the type of the products, `precise` says which
-        Scores at V, their softmax, and room for the compiled step's products with a direction.
-    reads : float
-        Of all rows; half a read is one product of the two that a gradient takes.
+    ``labels`` (n_rows,) int64 of 0 .. n_classes - 1; ``weight`` (n_rows,) float64 of mean 1, or None for ones. Half a
+    read is one product of the two that a gradient takes.
     """
 
     def __init__(self, source, labels, weight, n_classes, intercept, n_threads):
@@ -92,14 +79,8 @@ class SoftmaxRowPass:
     def exact(self, V, least=1e-14, n_corrections=4):
         """Everything in float64, at V with its intercepts moved to where their gradient vanishes; one read.
 
-        ``least``: part of a class's share that a gradient may be left with.
-
-        Returns
-        -------
-        V : (n_columns, n_classes) array
-        risk, entropy : float
-            Entropy of the probabilities, averaged over rows.
-        gradient : (n_columns, n_classes) array
+        Returns that V (n_columns, n_classes), the risk, the entropy of the probabilities, averaged over rows, and the
+        gradient. ``least``: part of a class's share that a gradient may be left with.
         """
         V = np.array(V, dtype=np.float64)
         scores, probs = self.scores, self.probs

@@ -18,26 +18,14 @@ COLUMN_BLOCK = 64                # of columns: a multiple of what the kernels of
 
 
 class MemorySource(Described):
-    """`DataSource` over arrays in memory.
-
-    Parameters
-    ----------
-    X : (n_rows, n_features) array or CSR matrix, float32 or float64
-    y : labels, or None
-
-    Attributes
-    ----------
-    X : as given, or a copy that is aligned; for the views in this package only
-    rows : Rows
-        The same for compiled kernels, shared by all views.
-    """
+    """`DataSource` over arrays in memory: X an array or CSR matrix, float32 or float64."""
 
     agreed, storage = None, "memory"
     in_memory, shares_reads, checkpoints = True, False, True
 
     def __init__(self, X, y=None):
         X = aligned_throughout(X)
-        self.X, self.y, self.rows = X, y, Rows(X)
+        self.X, self.y, self.rows = X, y, Rows(X)       # X: for this package's views only; rows: the same for kernels
         self.n_rows, self.n_features = X.shape
         self.dtype, self.sparse = X.dtype, self.rows.sparse
         self.entries = X.nnz if self.sparse else X.size

@@ -24,11 +24,7 @@ class NonFiniteCurvature(ValueError):
 class StochasticRows:
     """Rows of a data source for one run, read where they are.
 
-    Parameters
-    ----------
-    source : MemorySource
-        One that stores no entry in parts: lengths of rows are sums over what is stored.
-    n_threads : int
+    ``source`` is a `MemorySource` that stores no entry in parts: lengths of rows are sums over what is stored.
     """
 
     by_batches = False
@@ -64,27 +60,14 @@ class StochasticRows:
         return sums / weight.sum()
 
     def leading_pairs(self, subset, curvature, k, n_values, centre=None):
-        """Leading eigenpairs of (1/m) sum_i c_i x_i x_i' over ``subset``, one group of c_i at a time.
+        """Leading eigenpairs of (1/m) sum_i c_i x_i x_i' over ``subset`` (m,), one group of c_i at a time.
 
-        Parameters
-        ----------
-        subset : (m,) int64 array of rows
-        curvature : (n_groups, m) array of c_i >= 0
-        k, n_values : int
-            Eigenvectors and eigenvalues wanted, k <= n_values <= min(m, n_features). Of one group k may be a function
-            of its values and trace, since eigenvectors take memory.
-        centre : (n_features,) array or None
-            What is taken from every row.
-
-        Returns
-        -------
-        values : (n_groups, n_values) array, descending, 0 below the rounding of the data
-        trace : (n_groups,) array
-        vectors : (n_groups, n_features, k) array of the dtype of the rows
-
-        Raises
-        ------
-        NonFiniteCurvature
+        Returns values (n_groups, n_values), descending, 0 below the rounding of the data; traces (n_groups,); and
+        vectors (n_groups, n_features, k) of the dtype of the rows. Raises NonFiniteCurvature.
+        ``curvature``: (n_groups, m) of c_i >= 0.
+        ``k``, ``n_values``: eigenvectors and eigenvalues wanted, k <= n_values <= min(m, n_features). Of one group k
+        may be a function of its values and trace, since eigenvectors take memory.
+        ``centre``: (n_features,), what is taken from every row, or None.
         """
         m, groups = len(subset), len(curvature)
         wide = m < self.n_features

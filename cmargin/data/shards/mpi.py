@@ -88,15 +88,7 @@ class RankPass(ShardedPass):
 
 
 class RankSource(ShardedSource):
-    """`ShardedSource` on rank 0.
-
-    Parameters
-    ----------
-    ranks : Ranks
-    shard : RankShard
-        Rank 0's own.
-    agreed : as of `ShardedSource`
-    """
+    """`ShardedSource` on rank 0, whose own `RankShard` is ``shard``."""
 
     pass_kind, storage = RankPass, "ranks"
 

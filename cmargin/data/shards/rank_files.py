@@ -13,13 +13,7 @@ from cmargin._runtime.checkpoint import Checkpointer
 
 
 class RankCheckpointer(Checkpointer):
-    """Rank 0's.
-
-    Parameters
-    ----------
-    source : RankSource
-    checkpoint, identity, max_time : as of `Checkpointer`
-    """
+    """Rank 0's, of a `RankSource`."""
 
     def __init__(self, source, *arguments):
         super().__init__(*arguments)

@@ -18,13 +18,7 @@ NEEDED = ("Get_rank", "Get_size", "Bcast", "Gather", "Reduce")
 
 
 class Ranks:
-    """A communicator with mpi4py's buffer methods; rank 0 asks.
-
-    Attributes
-    ----------
-    messages, bytes : int
-        Collective calls so far, and the length of this rank's buffers in them.
-    """
+    """A communicator with mpi4py's buffer methods; rank 0 asks."""
 
     def __init__(self, comm):
         missing = [name for name in NEEDED if not callable(getattr(comm, name, None))]
@@ -32,7 +26,7 @@ class Ranks:
             raise TypeError(f"comm must be a communicator with mpi4py's {', '.join(NEEDED)}; "
                             f"{type(comm).__name__} has no {missing[0]}.")
         self.comm, self.rank, self.size = comm, comm.Get_rank(), comm.Get_size()
-        self.messages = self.bytes = 0
+        self.messages = self.bytes = 0       # collective calls so far, and the length of this rank's buffers in them
         self.interrupts = HeldInterrupts()
 
     def spread(self, buffer):

@@ -25,28 +25,15 @@ class ShardedSource(Described):
     """`DataSource` of the driver over all shards; of the views, those that sums over all rows can answer.
 
     A subclass has `ask`, the sum of all shards' answers to a question (`shards/request.py`), and `call`, the list of
-    their answers to a call by name; the first failure among them is raised; ``sizes``, rows of every shard,
-    and `walkers`.
-
-    Parameters
-    ----------
-    n_features : int
-    dtype, sparse : of the rows
-    agreed : object
-        What all shards know of labels and weights, instead of ``y``: ``n_rows`` and ``entries`` of all.
-
-    Attributes
-    ----------
-    gone : list
-        Keys of passes that nobody asks for any more.
-    n_threads : int
-        Of the driver, for rows that were brought to it.
+    their answers to a call by name; the first failure among them is raised; ``sizes``, rows of every shard, and
+    `walkers`. ``agreed`` has ``n_rows`` and ``entries`` of all.
     """
 
     row_is_contiguous = in_memory = True                   # each shard's are
     shares_reads, checkpoints, redistribute = False, True, None
     pass_kind: type                                        # `ShardedPass` where a subclass has none of its own
-    y, n_threads = None, 1
+    y = None
+    n_threads = 1                                          # of the driver, for rows that were brought to it
 
     @staticmethod
     def between_chunks():
@@ -54,7 +41,7 @@ class ShardedSource(Described):
 
     def __init__(self, n_features, dtype, sparse, agreed):
         self.n_features, self.dtype, self.sparse, self.agreed = n_features, dtype, sparse, agreed
-        self.keys, self.gone = 0, []
+        self.keys, self.gone = 0, []                       # keys of passes that nobody asks for any more
 
     @property
     def n_rows(self):

@@ -17,21 +17,11 @@ STATE = 2                      # numbers before the sums: shards that failed, an
 
 
 class Shard:
-    """The rows of one shard, and what it says of them. All methods below `what_failed` are calls.
+    """The rows of one shard, a `MemorySource`, and what it says of them. All methods below `what_failed` are calls.
 
-    Parameters
-    ----------
-    source : MemorySource
-    labels : object
-        ``labels.signed_weight(c, weights)`` (n_rows,) of every problem, ``sample(rows)``, ``order()``, ``columns()``.
-    weights : (n_rows,) array
-        Of mean 1 over all shards.
-    first : int
-        The place of the first row among those of all shards.
-    where : str
-        What errors say of it: "on rank 1".
-    number : int
-        Of the shard.
+    ``labels`` has ``signed_weight(c, weights)`` (n_rows,) of every problem, ``sample(rows)``, ``order()``,
+    ``columns()``. ``weights`` (n_rows,) are of mean 1 over all shards, ``first`` is the place of the first row among
+    those of all, and ``where`` what errors say of it: "on rank 1".
     """
 
     interrupted, break_off = False, None             # whether a Ctrl-C came; called between two slices of an evaluation

@@ -5,15 +5,7 @@ import uuid
 
 
 class RankWalkers:
-    """`Walkers` on a `RankSource`, one of every rank.
-
-    Parameters
-    ----------
-    source : RankSource
-    work : type
-        Every rank makes ``work(shard, *about)`` of its `RankShard` and keeps it.
-    about : tuple
-    """
+    """`Walkers` on a `RankSource`, one of every rank, which keeps the ``work(shard, *about)`` of its `RankShard`."""
 
     def __init__(self, source, work, about):
         self.source, self.rows, self.of_shard = source, list(source.sizes), list(range(len(source.sizes)))

@@ -50,15 +50,10 @@ class OnAligned:
 
 
 class Cluster:
-    """A client, and how tasks are sent and waited for.
-
-    Attributes
-    ----------
-    heard : callable
-        Called about ten times a second while workers are at work; may raise.
-    """
+    """A client, and how tasks are sent and waited for."""
 
     def __init__(self, client):
+        # heard: called about ten times a second while workers are at work; may raise
         self.client, self.heard, self.alone_since = client, lambda: None, None
 
     def everywhere(self, name, function, *columns):

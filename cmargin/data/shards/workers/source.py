@@ -93,31 +93,17 @@ class WorkerPass(ShardedPass):
 
 
 class WorkerSource(ShardedSource):
-    """`ShardedSource` over the partitions of a cluster.
-
-    Parameters
-    ----------
-    cluster : Cluster
-    X : list of futures
-        Of arrays or CSR matrices, partition by partition.
-    y : list of futures, or None
-    sizes : rows of every partition
-    n_features, dtype, sparse : of all
-
-    Attributes
-    ----------
-    agreed, labelled : what `cmargin._estimators.shards` finds; futures of `Labelled`
-    n_jobs : int or None
-        Threads of a task; None: 1, as a worker runs a task in each of its own.
-    rounds : int
-    """
+    """`ShardedSource` over the partitions of a cluster: ``X``, futures of arrays or CSR matrices, ``y``, futures or
+    None, and the rows of every partition, ``sizes``."""
 
     shares_reads, pass_kind, storage = True, WorkerPass, "workers"
 
     def __init__(self, cluster, X, y, sizes, n_features, dtype, sparse):
         super().__init__(n_features, dtype, sparse, None)
         self.cluster, self.X, self.labels, self.weights, self.sizes = cluster, X, y, None, sizes
-        self.labelled, self.partition_states, self.n_jobs, self.n_threads = None, None, None, effective_n_threads(None)
+        self.labelled = None                                 # futures of `Labelled`, as `_estimators.shards` finds them
+        self.n_jobs = None                    # threads of a task; None: 1, as a worker runs a task in each of its own
+        self.partition_states, self.n_threads = None, effective_n_threads(None)
         self.groups = None                                   # of partitions, one a task of a round
         self.orders, self.waiting, self.asked, self.underway, self.rounds = [], [], [], None, 0
         self.kept = []                                       # futures of what a stochastic method keeps there

@@ -77,15 +77,9 @@ def groups_of(sizes, most, enough):
 
 
 class WorkerWalkers:
-    """`Walkers` on a `WorkerSource`, one of every group of partitions.
+    """`Walkers` on a `WorkerSource`, one of every group of partitions, as `groups_of` makes ``groups``.
 
-    Parameters
-    ----------
-    source : WorkerSource
-    groups : lists of partitions, as of `groups_of`
-    work : type
-        Every task makes ``work(partition, *about)``, and writes to nothing else.
-    about : tuple
+    ``work``, a type: every task makes ``work(partition, *about)``, and writes to nothing else.
     """
 
     def __init__(self, source, groups, work, about):
