@@ -54,17 +54,8 @@ def explanation(stats, problem, settings, known=(), following=next_stage):
     """Yield the expected stages of a fit, a line each.
 
     They are those of one binary problem where no stage is given up and every measurement is in favour of the stage that
-    it decides about.
-
-    Parameters
-    ----------
-    stats : DataStats
-    problem : ProblemStats
-    settings : Settings
-    known : list of Outcome
-        Of probes that were made already.
-    following : callable
-        `next_stage`, or `next_pursuit_stage`.
+    it decides about. ``known``: outcomes of probes that were made already; ``following``: `next_stage`, or
+    `next_pursuit_stage`.
     """
     for number, stage in enumerate(plan(stats, problem, settings, known, following), 1):
         yield f"{number}. {sentence(stage)}"

@@ -73,16 +73,7 @@ FOLLOWED = {"dual": ("left", "uncertain", "skipped"), "products": ("left", "skip
 
 
 def next_stage(stats, problem, settings, outcomes):
-    """The `Stage` that follows ``outcomes``, or None at the end.
-
-    Parameters
-    ----------
-    stats : DataStats
-    problem : ProblemStats
-    settings : Settings
-    outcomes : list of Outcome
-        Of the stages and probes before, in their order.
-    """
+    """The `Stage` that follows ``outcomes``, of the stages and probes before, in their order; None at the end."""
     outcome_of = {outcome.what or outcome.kind: outcome for outcome in outcomes}
     last = next((outcome for outcome in reversed(outcomes) if outcome.kind != "probe"), None)
     if last is None:

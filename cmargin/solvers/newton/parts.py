@@ -9,13 +9,7 @@ class Parts:
     """What the problems at work have given for the checkpoint that is due; the last one writes it.
 
     Problems know nothing of each other, so that their states need not be of one moment. Each waits until it is written,
-    and nothing is copied.
-
-    Parameters
-    ----------
-    checkpointer : Checkpointer
-    rest : callable
-        ``rest(places)``: what belongs into the checkpoint besides the problems at work, a dictionary.
+    and nothing is copied. ``rest(places)`` is the dictionary of what else belongs into the checkpoint.
     """
 
     def __init__(self, checkpointer=NO_CHECKPOINTER, rest=None):

@@ -37,19 +37,9 @@ ORDER = ("interrupted", "diverged", "max_time", "callback", "stalled", "max_pass
 class PursuitNewton(InSlices, PursuitSteps):
     """One binary problem on its way; `run` does the work.
 
-    Parameters
-    ----------
-    rows : RowPass with ``pursue`` and ``margins``
-    settings : PursuitSettings
-    start : (n_columns,) array or None
-    result : Result
-    trace : MarginTrace or None
-    after_pass : callable, optional
-        Of the driver, called after every pass; a true answer ends the work.
-    before : PursuitNewton, optional
-        That of a tenth of the rows, to go on from.
-    units : Columns, optional
-        Of the columns of ``rows``, where they are very different.
+    ``rows``: `RowPass` with ``pursue`` and ``margins``. ``after_pass``, of the driver: called after every pass; a true
+    answer ends the work. ``before``: the `PursuitNewton` of a tenth of the rows, to go on from. ``units``: `Columns` of
+    ``rows``, where they are very different.
     """
 
     of_subset = False

@@ -159,18 +159,10 @@ class InSlices:
 def side_by_side(ways, n_threads, status, interrupted=lambda: None, at_once=None, parts=NO_PARTS):
     """A few problems at a time, each on one thread without the interpreter where its rows are here, slice by slice.
 
-    Parameters
-    ----------
-    ways : iterable of iterators
-        Of every problem: the drivers that bring it to its end, begun, each to be finished before the next.
-    status : str
-        What drivers are left with where an exception ends the work, a Ctrl-C say.
-    interrupted : callable
-        Called before they are left so.
-    at_once : int, optional
-        Problems begun at a time; a few for every thread if None, and more where they are short.
-    parts : Parts
-        Of a checkpoint: when one is due the drivers at work wait for each other, each at its next pause.
+    ``ways``: of every problem an iterator over the drivers that bring it to its end, begun, each ended before the next.
+    ``status``: what drivers are left with where an exception ends the work, a Ctrl-C say, after ``interrupted()``.
+    ``at_once``: problems begun at a time; a few for every thread if None, and more where they are short.
+    ``parts``: of a checkpoint; when one is due the drivers at work wait for each other, each at its next pause.
     """
     ways, most = iter(ways), cost.MOST_PROBLEMS_PER_THREAD * n_threads if at_once is None else at_once
     at_once = cost.PROBLEMS_PER_THREAD * n_threads if at_once is None else at_once

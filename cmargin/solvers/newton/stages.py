@@ -21,14 +21,7 @@ NAMES = {"dual": "dual", "products": "products", "reduced": "narrow", "subset": 
 class Shared:
     """What the problems of a fit have in common; views of the rows are made by the first that wants them.
 
-    Parameters
-    ----------
-    source : DataSource
-    problem : Problem
-    about : ProblemStats
-    weights : (n_rows,) array or None
-        Of the rows.
-    intercept : bool
+    ``weights`` (n_rows,) of the rows, or None.
     """
 
     def __init__(self, source, problem, about, weights, intercept):
@@ -60,25 +53,9 @@ class Shared:
 class Stages:
     """One problem on its way through its stages.
 
-    Parameters
-    ----------
-    shared : Shared
-    signed_weight : (n_rows,) array
-        Sample weight with the sign of the class.
-    settings : Settings
-    result : Result
-        Of the problem, kept up to date by every stage.
-    seed : int
-        Of the rows of a subset, of a sample, and of the order of sweeps.
-    n_threads : int
-    w : array or None
-        A warm start.
-    found : dict or None
-        What the problem gave for the checkpoint that the fit goes on from.
-    rows : RowPass, optional
-        Of the problem; made when a stage first wants it.
-    note : callable, optional
-        ``note(stage)`` when one begins.
+    ``result``, of the problem, is kept up to date by every stage. ``seed``: of the rows of a subset, of a sample, and
+    of the order of sweeps. ``w``: a warm start. ``found``: what the problem gave for the checkpoint that the fit goes
+    on from. ``rows``, its `RowPass`, is made when a stage first wants it. ``note(stage)`` is called when one begins.
     """
 
     def __init__(self, shared, signed_weight, settings, result, seed, n_threads=1, w=None, found=None, rows=None,

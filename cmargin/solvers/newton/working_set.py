@@ -39,10 +39,7 @@ UNSURE = 0.003                 # and part of the objective that its minimum may 
 class WorkingSetSteps:
     """The steps of one problem, whose driver asks for them.
 
-    Parameters
-    ----------
-    sides : two numbers
-        The part of the positive rows and of the negative ones that a sample of the far rows is to hold.
+    ``sides``: the part of the positive rows and of the negative ones that a sample of the far rows is to hold.
     """
 
     def __init__(self, sides):
