@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from api import ROUNDING, cholesky_solve, l1_model_minimum
+from api import ROUNDING
 from api import _penalties as penalties
 from correlated_columns import correlated_columns
 from elsewhere import Elsewhere
@@ -12,6 +12,7 @@ from naive_smsvm import objective, with_ones
 from scipy import sparse
 from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
+from systems import cholesky_solve, l1_model_minimum
 
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
@@ -231,8 +232,7 @@ def test_a_matrix_that_rounding_has_left_indefinite_is_solved_along_its_diagonal
     scales = np.array([1e-6, 1.0, 1e6])                        # copies of a column: the ridge is relative to each
     x, ridge = cholesky_solve(np.ones((3, 3)) * np.outer(scales, scales), scales)
     np.testing.assert_allclose(x @ scales, 1, rtol=1e-6)
-    with pytest.raises(FloatingPointError):
-        cholesky_solve(np.array([[1.0, np.nan], [0.0, 1.0]]), np.ones(2))
+    assert np.isnan(cholesky_solve(np.array([[1.0, np.nan], [0.0, 1.0]]), np.ones(2))[1])
 
 
 @pytest.mark.parametrize("spread", [0, 4, 9])

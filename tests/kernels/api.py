@@ -16,17 +16,16 @@ from cmargin._core.newton import _bound, _line
 from cmargin._core.newton._asking import advance_all, now
 from cmargin._core.newton._bound import ROUNDING
 from cmargin._core.newton._c_memory import limits_of_c_programs
-from cmargin._core.newton._line import exact_step, quadratic_step
+from cmargin._core.newton._line import exact_step
 from cmargin._core.newton._memory import STATUS
 from cmargin._core.newton._smoothing import widths
 from cmargin._core.newton.direction import _conjugate_gradients, _system
 from cmargin._core.newton.direction._bfgs import BFGSHessian
 from cmargin._core.newton.direction._conjugate_gradients import conjugate_gradients_of
 from cmargin._core.newton.direction._l1_model import model_minimum
-from cmargin._core.newton.direction._system import cholesky_solve, descend, l1_model_minimum
 from cmargin._core.penalties import _penalties
-from cmargin._core.rows import _line_sums
-from cmargin._core.rows._dual_evaluate import best_scale, best_shift, smooth_minimum
+from cmargin._core.rows import _dual_evaluate, _line_sums
+from cmargin._core.rows._dual_evaluate import smooth_minimum
 from cmargin._core.rows._dual_face import newton_step
 from cmargin._core.rows._dual_rows import DualBlocks
 from cmargin._core.rows._dual_sweeps import WISHES, DualSweeps

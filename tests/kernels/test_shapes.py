@@ -19,7 +19,6 @@ from api import (
     _refreshed_sgd,
     _sgdqn,
     _softmax_sgd,
-    _system,
     _theory_sgd,
     _whiten,
 )
@@ -131,7 +130,6 @@ VECTORS = {
     "evaluate": (_losses.evaluate, (0,), 4, ()), "posterior": (_losses.posterior, (0,), 2, ()),
     "gains": (_losses.gains, (0,), 2, ()),
     "psi_transform": (_catoni.psi_transform, (), 4, ()), "psi_inverse": (_catoni.psi_inverse, (), 4, ()),
-    "l1_model_minimum": (_system.l1_model_minimum, (np.eye(5),), 3, ()),
     "conjugate_gradients_of": (_conjugate_gradients.conjugate_gradients_of, (lambda v: v,), 2, (1e-9, 9)),
 }
 
@@ -146,10 +144,6 @@ def test_vectors_of_different_lengths_are_refused(name):
 
 
 def test_matrices_that_do_not_fit_their_vectors_are_refused():
-    with pytest.raises(ValueError, match="descend: shapes do not fit"):
-        _system.descend(np.eye(4), np.zeros(4), np.zeros(4), np.zeros(3), 5, 1e-3)
-    with pytest.raises(ValueError, match="descend: shapes do not fit"):
-        _system.descend(np.eye(3), np.zeros(4), np.zeros(4), np.zeros(4), 5, 1e-3)
     with pytest.raises(ValueError, match="exact_step: shapes do not fit"):
         _line_search.exact_step(lambda s: (-1.0, 1.0), np.zeros(4), np.zeros(4), np.zeros(3), 1.0)
     with pytest.raises(ValueError, match="cubic_roots: shapes do not fit"):

@@ -5,7 +5,8 @@ import warnings
 import naive_dual
 import numpy as np
 import pytest
-from api import WISHES, DualSweeps, best_scale, best_shift, newton_step, shuffle
+from api import WISHES, DualSweeps, _dual_evaluate, newton_step, shuffle
+from c_functions import ARRAY, NUMBER, SIZE, c_function
 from conftest import FORMATS, as_format
 from naive_smsvm import objective, with_ones
 from plans import begins_with_dual
@@ -20,6 +21,9 @@ from cmargin.solvers import cost
 from cmargin.solvers.dual import dual_newton
 from cmargin.solvers.per_class import class_streams
 from cmargin.solvers.prices import BY_DUAL, reads_of_newton
+
+shift_of = c_function(_dual_evaluate, "shift_of", NUMBER, SIZE, *[ARRAY] * 4)
+scale_of = c_function(_dual_evaluate, "scale_of", NUMBER, SIZE, ARRAY, ARRAY, NUMBER, ARRAY, ARRAY)
 
 
 def text(n=300, m=900, seed=3, positives=0.4):
@@ -221,7 +225,8 @@ def test_shift_of_the_intercept_is_the_best_breakpoint():
 
         def loss(t, s=s, y=y, u=u):
             return s @ np.maximum(0, u - y * t)
-        assert loss(best_shift(s * y, u)) == pytest.approx(loss(naive_dual.best_shift(s, y, u)), abs=1e-12)
+        found = shift_of(31, s * y, u, *np.empty((2, 31)))
+        assert loss(found) == pytest.approx(loss(naive_dual.best_shift(s, y, u)), abs=1e-12)
 
 
 def test_best_multiple_is_no_worse_than_any_kink_or_piece():
@@ -233,7 +238,8 @@ def test_best_multiple_is_no_worse_than_any_kink_or_piece():
 
         def value(t, upper=upper, z=z, square=square):
             return t**2 * square / 2 + upper @ np.maximum(0, 1 - t * z)
-        assert value(best_scale(upper, z, square)) <= value(naive_dual.best_scale(upper, z, square)) + 1e-12
+        found = scale_of(len(z), upper, z, square, *np.empty((2, n)))
+        assert value(found) <= value(naive_dual.best_scale(upper, z, square)) + 1e-12
 
 
 def test_digits_of_w_that_cost_much_are_mended_by_a_multiple(monkeypatch):

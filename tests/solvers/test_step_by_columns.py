@@ -6,10 +6,11 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from api import Rows, l1_model_minimum, model_minimum
+from api import Rows, model_minimum
 from killed_fits import blobs, same, stopped
 from plans import problem_of
 from sklearn.base import clone
+from systems import l1_model_minimum
 from zipf_texts import texts
 
 from cmargin import SmSVMClassifier

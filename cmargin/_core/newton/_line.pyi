@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-def quadratic_step(w: np.ndarray, d: np.ndarray, b: float, a: float, weight: np.ndarray, s_max: float = ...) -> Any: ...
 def exact_step(
     phi: Any, w: np.ndarray, d: np.ndarray, weight: np.ndarray, s_max: float, tol: float = ..., max_trials: int = ...,
 ) -> Any: ...

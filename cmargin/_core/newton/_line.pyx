@@ -107,43 +107,12 @@ cdef bint search_tell(line_search *line, double slope, double curvature) noexcep
     return tell_inside(line, slope, curvature)
 
 
-def quadratic_step(const double[::1] w, const double[::1] d, double b, double a, const double[::1] weight,
-                   double s_max=np.inf):
-    """argmin over 0 <= s <= s_max of a s^2 + b s + sum weight_j |w_j + s d_j| (SmSVM, Algorithm 4).
-
-    Line 13 of the paper leaves the l1 weight out of the slope; it is in here.
-
-    Returns
-    -------
-    s : float
-    hit : int
-        Index of the component that vanishes at ``s``, or -1.
-    """
-    def phi(s):
-        return b + 2 * a * s, 2 * a
-
-    return exact_step(phi, w, d, weight, s_max)
-
-
 def exact_step(phi, const double[::1] w, const double[::1] d, const double[::1] weight, double s_max,
                double tol=1e-8, int max_trials=100):
-    """argmin over 0 <= s <= s_max of a smooth convex function plus sum weight_j |w_j + s d_j|.
+    """argmin over 0 <= s <= s_max, which may be infinite, of a smooth convex function plus sum weight_j |w_j + s d_j|.
 
-    Parameters
-    ----------
-    phi : callable, s -> (slope, curvature)
-        Of the smooth part; no read of the data.
-    w, d, weight : (n,) arrays
-    s_max : float
-        May be infinite.
-    tol : float
-        Stop when the slope is below ``tol`` times its value at 0.
-
-    Returns
-    -------
-    s : float
-    hit : int
-        Index of the component that vanishes at ``s``, or -1.
+    ``phi(s)``: (slope, curvature) of the smooth part. Ends when the slope is below ``tol`` times its value at 0.
+    Returns s and the index of the component that vanishes there, or -1.
     """
     must_fit(w.shape[0] == d.shape[0] == weight.shape[0], "exact_step")
     cdef line_search line

@@ -5,8 +5,6 @@ wanted, so they are never sorted: a pivot splits those still in question, and on
 rows have ridges, that sum is continuous, and Newton's method finds the root in a few passes over the slacks.
 """
 
-import numpy as np
-
 from libc.math cimport INFINITY, fabs
 
 from cmargin._core.linalg._blas cimport dot
@@ -197,22 +195,6 @@ cdef bint balance_part(balancing *by, dual_rows *rows, Py_ssize_t most) noexcept
 
 
 # ---------------------------------------------------------------- the same for those who have arrays
-
-def best_shift(const double[::1] signed_weight, const double[::1] u):
-    """argmin over t of sum |code_i| max(0, u_i - y_i t): a weighted quantile of y u."""
-    cdef Py_ssize_t n = u.shape[0]
-    cdef double[:, ::1] room = np.empty((2, n + 1))
-    must_fit(signed_weight.shape[0] == n and n > 0, "best_shift")
-    return shift_of(n, &signed_weight[0], &u[0], &room[0, 0], &room[1, 0])
-
-
-def best_scale(const double[::1] upper, const double[::1] z, double square):
-    """argmin over t >= 0 of t^2 square / 2 + sum upper max(0, 1 - t z)."""
-    cdef Py_ssize_t n = z.shape[0]
-    cdef double[:, ::1] room = np.empty((2, n + 1))
-    must_fit(upper.shape[0] == n and n > 0, "best_scale")
-    return scale_of(n, &upper[0], &z[0], square, &room[0, 0], &room[1, 0])
-
 
 def smooth_minimum(DualBlocks blocks, const double[::1] start, const double[::1] direction, double square, double t):
     """argmin of t^2 square / 2 + sum of the losses at start_i - t along_i, where all rows have ridges; from t on."""

@@ -22,6 +22,12 @@ cdef double MODEL_TOL            # they end where one promises this part, square
 cdef double SMOOTH_MODEL_TOL     # the same for a loss of continuous curvature: the next step gets the rest
 cdef double MODEL_LEFT           # of a fit's tolerance: slopes beside their l1 weight, which cost the bound as much
 
+# cyclic exact minimisation over x, IN and OUT with exact zeros, of a quadratic plus sum l1_j |x_j|, one coordinate at
+# a time; gradient, of the quadratic at x, follows it. H (n, n) symmetric, both triangles; columns with H_jj <= 0 stay.
+# Ends after a sweep whose largest decrease by one coordinate is below tol times the first sweep's; sweeps made
+cdef int run_sweeps(Py_ssize_t n, const double *H, double *gradient, double *x, const double *l1, int sweeps,
+                    double tol) noexcept nogil
+
 # doubles of `work` that `l1_minimum` wants
 cdef Py_ssize_t l1_work_size(Py_ssize_t n) noexcept nogil
 

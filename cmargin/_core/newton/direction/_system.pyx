@@ -4,8 +4,6 @@ No data are read here: the block is in memory, so that the model is solved, not 
 looked at again.
 """
 
-import numpy as np
-
 from libc.float cimport DBL_EPSILON, DBL_MIN
 from libc.math cimport INFINITY, NAN, fabs, isfinite
 from libc.string cimport memcpy
@@ -14,7 +12,6 @@ from cmargin._core.linalg._blas cimport NO_TRANS, axpy, dot, gemv, potrf, potrs
 from cmargin._core.newton.direction._l1_pivots cimport minimise_on
 from cmargin._core.penalties._elastic_net cimport l1_minimum_of_one
 from cmargin._core.util._clock cimport seconds
-from cmargin._core.util._shapes cimport must_fit
 
 MODEL_ROUNDS = 20
 MODEL_TOL = 1e-3
@@ -356,77 +353,3 @@ cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const d
             follow += across[a] * d[column[a]]
         d[free] = -follow / own
     return True
-
-
-# ---------------------------------------------------------------- the same for those who have arrays
-
-def cholesky_solve(const double[:, ::1] upper, rhs):
-    """Solve H x = rhs, (n,) or (n, k), from the upper triangle of H (row-major); a ridge only where the factor fails.
-
-    Returns x and the ridge, as a multiple of every diagonal entry: columns may be of very different scale. Where
-    rounding has left a matrix that even its own diagonal cannot mend, x is rhs over that diagonal and the ridge inf.
-
-    Raises
-    ------
-    FloatingPointError
-        Where H is not finite.
-    """
-    rhs = np.asarray(rhs, float)
-    cdef Py_ssize_t n = upper.shape[0]
-    must_fit(upper.shape[1] == n == rhs.shape[0] and rhs.ndim <= 2, "cholesky_solve")
-    if rhs.size == 0:
-        return rhs.copy(), 0.0
-    cdef double[:, ::1] sides = np.ascontiguousarray(np.atleast_2d(rhs.T)), x = np.empty_like(sides)
-    cdef double[:, ::1] scratch = np.empty((n, n))
-    ridge = solve_upper(n, &upper[0, 0], sides.shape[0], &sides[0, 0], &x[0, 0], &scratch[0, 0])
-    if ridge != ridge:
-        raise FloatingPointError("the curvature is not finite")
-    return np.asarray(x).T.reshape(rhs.shape), ridge
-
-
-def l1_model_minimum(const double[:, ::1] upper, const double[::1] g, const double[::1] w, const double[::1] l1,
-                     int rounds=MODEL_ROUNDS, double tol=MODEL_TOL, double least=0.0):
-    """argmin over d of g'd + d'Hd/2 + sum l1_j |w_j + d_j|; components that vanish satisfy w + d = 0 exactly.
-
-    H is given by its upper triangle. One column may be without l1. Slopes of ``least`` of their l1 weight may stay.
-
-    Raises
-    ------
-    FloatingPointError
-        Where H is not finite.
-    """
-    cdef Py_ssize_t n = w.shape[0]
-    must_fit(upper.shape[0] == upper.shape[1] == g.shape[0] == l1.shape[0] == n, "l1_model_minimum")
-    cdef double[::1] d = np.empty(n), work = np.empty(l1_work_size(n) + 1)
-    cdef Py_ssize_t[::1] index = np.empty(3 * n + 1, np.intp)
-    if n > 0 and not l1_minimum(n, &upper[0, 0], &g[0], &w[0], &l1[0], rounds, tol, least, INFINITY, &d[0], &work[0],
-                                &index[0]):
-        raise FloatingPointError("the curvature is not finite")
-    return np.asarray(d)
-
-
-def descend(const double[:, ::1] H, double[::1] gradient, double[::1] x, const double[::1] l1, int sweeps,
-            double tol):
-    """Cyclic exact minimisation of g'd + d'Hd/2 + sum l1_j |x_j| over one coordinate at a time.
-
-    Parameters
-    ----------
-    H : (n, n) array
-        Symmetric, both triangles filled. Columns with H_jj <= 0 stay as they are.
-    gradient : (n,) array
-        Of the quadratic part at ``x``; follows ``x``.
-    x : (n,) array
-        Changed in place; exact zeros.
-    l1 : (n,) array
-    sweeps : int
-        At most.
-    tol : float
-        Stop after a sweep whose largest model decrease of one coordinate is below ``tol`` times the first sweep's.
-
-    Returns
-    -------
-    int
-        Sweeps made.
-    """
-    must_fit(H.shape[0] == H.shape[1] == gradient.shape[0] == l1.shape[0] == x.shape[0], "descend")
-    return run_sweeps(x.shape[0], &H[0, 0], &gradient[0], &x[0], &l1[0], sweeps, tol) if x.shape[0] else 0
