@@ -48,23 +48,12 @@ def gap(double objective, double dual):
 
 
 def feasible(const double[:, ::1] gradient, double dual_pos, double dual_neg, free, gain=None):
-    """S and v of dual variables that are feasible.
+    """S and v (p,), without ``free``, of dual variables that are feasible.
 
-    Parameters
-    ----------
-    gradient : (2, p) array
-        The parts of v over positive and negative rows.
-    dual_pos, dual_neg : float
-        Sums of s a over them.
-    gain : pair of float or None
-        Sums of s G(a) over them; None: those of s a, as the hinge has it.
-    free : int or None
-        Column of ones that is not penalised: a must balance the classes, so the heavier side is shrunk. The value
-        stays a valid lower bound whatever a was.
-
-    Returns
-    -------
-    float, (p,) array, that of ``free`` left out (it is the last)
+    ``gradient``: (2, p), the parts of v over positive and negative rows.
+    ``dual_pos``, ``dual_neg``: sums of s a over them; ``gain``: two of s G(a), None: those of s a, as the hinge has it.
+    ``free``: column of ones that is not penalised, the last, or None: a must balance the classes, so the heavier side
+    is shrunk. The value stays a valid lower bound whatever a was.
     """
     must_fit(gradient.shape[0] == 2 and (free is None or free == gradient.shape[1] - 1), "feasible")
     cdef dual_point at

@@ -50,37 +50,21 @@ cdef double OF_TANGENTS = 1e-4   # width of evaluations in which rows far from t
 cdef class Newton(Driver):
     """One binary problem on its way, by compiled steps. `cmargin.solvers.newton.continuation` puts it to use.
 
-    Parameters
-    ----------
-    source : what holds the rows
-        ``n_rows``, ``n_features``, ``n_columns``, ``total_weight``, ``share``, and `RowBlocks` to be read here.
-    problem : Problem
-    settings : Settings
-    result : Result
-        Of what was done before: the best objective and bound, counts, history.
-    w : (n_columns,) array
-        To begin with.
-    width, decay : float
-        Smoothing of the first step, and by what a full step multiplies it.
-    limits : dict
-        Where another way is taken: the fields of `newton_limits`.
-    by_products : bool
-        Directions by conjugate gradients; no curvature block.
-    products_limit : int
-        With them: the most products of a step, beyond which a factor is cheaper; 0: no limit.
-    or_leave : bool
-        It ends there, "left", instead of going on with a block.
-    sampled : Sampled or None
-        With them: rows whose curvature preconditions products from the first on, or in place of those that are no
-        longer worth it.
-    column_scale : (n_columns,) array or None
-        Curvature of every column: asks for the mean of the rows' measures, once.
-    curvature : (n_columns, n_columns) array or None
-        Of a subset of the rows, for the first step.
-    mean_curvature : float
-        Of the rows where it begins, for a first sample; 0: not known.
-    started, spent, seconds : float, float, sequence of three
-        Clock, reads and times of what was done before.
+    ``source`` holds the rows: ``n_rows``, ``n_features``, ``n_columns``, ``total_weight``, ``share``, and `RowBlocks`
+    to be read here.
+    ``result``: the best objective and bound, counts and history of what was done before; ``started``, ``spent``,
+    ``spent_seconds``: its clock, reads and three times.
+    ``w``: (n_columns,) to begin with.
+    ``width``, ``decay``: smoothing of the first step, and by what a full step multiplies it.
+    ``limits``: where another way is taken, the fields of `newton_limits`.
+    ``by_cg``: directions by conjugate gradients, no curvature block. With them:
+    ``products_limit``, the most products of a step, beyond which a factor is cheaper; 0: no limit;
+    ``or_leave``, it ends there, "left", instead of going on with a block;
+    ``sampled``, `Sampled` or None, rows whose curvature preconditions products from the first on, or in place of those
+    that are no longer worth it.
+    ``column_scale``: curvature of every column, (n_columns,), asks for the mean of the rows' measures, once; or None.
+    ``curvature``: (n_columns, n_columns) of a subset of the rows, for the first step; or None.
+    ``mean_curvature``: of the rows where it begins, for a first sample; 0: not known.
     """
 
     def __init__(self, source, problem, settings, result, w, double width, double decay, dict limits, *,

@@ -28,30 +28,11 @@ cdef enum:                       # vectors beside those of `Newton`
 cdef class PursuitSteps(Newton):
     """One binary problem on its way. `cmargin.solvers.newton.pursuit_newton` puts it to use.
 
-    Parameters
-    ----------
-    source : what holds the rows
-        As `Newton` has it; told by ``source.pursue`` at which level and scale they are summed.
-    problem : Problem
-        Its loss is that of margin pursuit.
-    settings : Settings
-        ``tol`` is of the gradient's norm, relative to w = 0; ``max_passes`` are steps.
-    result : Result
-        Of what was done before: ``passes``, in reads.
-    w : (n_columns,) array
-        To begin with.
-    limits : dict
-        As `Newton` has them.
-    by_cg : bool
-        Directions by conjugate gradients; no curvature block.
-    levels : (n_levels,) array or None
-        Of the quantiles of margins traced after every pass; None: no trace.
-    fall : float
-        By what the gradient is expected to fall in the first step; infinite: a step that needs no curvature.
-    units : Columns or None
-        What the steps are taken in; None: columns as they are.
-    started, spent_seconds
-        As `Newton` has them.
+    As `Newton`, whose ``source`` is told by ``source.pursue`` at which level and scale rows are summed.
+    ``settings.tol`` is of the gradient's norm, relative to w = 0; ``max_passes`` are steps.
+    ``levels``: (n_levels,) of the quantiles of margins traced after every pass; None: no trace.
+    ``fall``: by what the gradient is expected to fall in the first step; infinite: a step that needs no curvature.
+    ``units``: `Columns` that the steps are taken in; None: columns as they are.
     """
 
     cdef object own, levels, traced

@@ -72,20 +72,10 @@ cdef void add_rest(const dual_rows *rows, double total, double *v) noexcept nogi
 cdef class DualBlocks:
     """The rows of one problem; ``reads`` counts how many were read, in reads of all of them.
 
-    Parameters
-    ----------
-    X : Rows
-    signed_weight, upper, ridge, square : (n_rows,) arrays
-        Sample weight with the sign of the class; largest dual variables; bends of their gains; |x|^2 + bias^2 + ridge,
-        positive.
-    bias, free : float, bool
-        The column of constants, and whether its weight is free.
-    density : float
-        Part of the entries that is stored.
-    x_dot_mean : (n_rows,) array
-        <x_i, mean>, zeros without
-    mean : (m,) array, optional
-        where rows are seen from.
+    All of (n_rows,): ``signed_weight``; ``upper``, largest dual variables; ``ridge``, bends of their gains; ``square``,
+    |x|^2 + bias^2 + ridge, positive; ``x_dot_mean``, <x_i, mean>, zeros without a ``mean`` (m,) where rows are seen
+    from. ``bias``, ``free``: the column of constants, and whether its weight is free. ``density``: part of the entries
+    that is stored.
     """
 
     def __init__(self, Rows X, const double[::1] signed_weight, const double[::1] upper, const double[::1] ridge,

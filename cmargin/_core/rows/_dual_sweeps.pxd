@@ -33,6 +33,8 @@ cdef struct dual_sweeps:
     double low                       # and bounds that follow for the next sweep
     double high
     double seen                      # gap of the rows so far
+    # sum upper max(0, u) - a u, or what takes its place (`gap_at`): the part of the duality gap that the last sweep
+    # saw, each row as it was when its turn came; with a free intercept, and what that adds
     double gap
     double gap_before                # a Newton step
     double part
@@ -47,7 +49,7 @@ cdef struct dual_sweeps:
     Py_ssize_t n_queued
     Py_ssize_t n_gaps
     Py_ssize_t on_face
-    Py_ssize_t moved
+    Py_ssize_t moved                 # rows that came to a bound or left one
     Py_ssize_t at                    # place in the queue
     int now                          # number of the sweep
     # ---- a call: some sweeps, see `begin_call`

@@ -42,27 +42,9 @@ WISHES = {"another sweep": ANOTHER_SWEEP, "an evaluation": AN_EVALUATION, "a New
 cdef class DualSweeps:
     """The sweeps of one problem; ``a`` and ``w`` belong to the caller, who may change them between two calls.
 
-    Parameters
-    ----------
-    blocks : DualBlocks
-    a : (n_rows,) array
-        Dual variables.
-    w : (m + 1,) array
-        sum a y (x - mean); the last entry times the bias is the intercept.
-    stream : (4,) uint64 array
-        Random stream of the order.
-    patience : float
-        Sweeps still needed from which on a Newton step is wished for.
-
-    Attributes
-    ----------
-    low, high : float
-        A row at 0 with a smaller slope leaves the list, and one at its upper bound with a larger one.
-    gap : float
-        sum upper max(0, u) - a u, or what takes its place (`gap_at`), the part of the duality gap that the last sweep
-        saw, each row as it was when its turn came; with a free intercept, and what that adds.
-    moved : int
-        Rows that came to a bound or left one.
+    ``a`` (n_rows,): dual variables; ``w`` (m + 1,): sum a y (x - mean), whose last entry times the bias is the
+    intercept. ``stream``: (4,) uint64, of the order; ``patience``: sweeps still needed from which on a Newton step is
+    wished for.
     """
 
     def __init__(self, DualBlocks blocks, double[::1] a, double[::1] w, uint64_t[::1] stream, double patience):
@@ -108,7 +90,7 @@ cdef class DualSweeps:
 
     @property
     def bounds(self):
-        """low, high"""
+        """low, high: a row at 0 of a smaller slope leaves the list, and one at its upper bound of a larger one."""
         return self.at.low, self.at.high
 
     @bounds.setter
@@ -116,23 +98,10 @@ cdef class DualSweeps:
         self.at.low, self.at.high = bounds
 
     def run(self, Py_ssize_t at_most, double tol, double slice_rows, double allowed, double hopeless):
-        """Sweep until something else is wished for.
+        """Sweep until something else is wished for: one of WISHES, and the sweeps ended, at most ``at_most``.
 
-        Parameters
-        ----------
-        at_most : int
-            Sweeps.
-        tol : float
-        slice_rows : float
-            Rows after which the call ends, in the middle of a sweep where it is.
-        allowed : float
-            Rows that may be read; a call's first sweep is made all the same.
-        hopeless : float
-            Rows to read from which on it wishes to give up.
-
-        Returns
-        -------
-        (one of WISHES, sweeps ended)
+        The call ends after ``slice_rows`` rows, in the middle of a sweep where it is. ``allowed``: rows that may be
+        read; a call's first sweep is made all the same. ``hopeless``: rows to read from which on it wishes to give up.
         """
         with nogil:
             begin_call(&self.at, at_most, tol, slice_rows, allowed, hopeless)

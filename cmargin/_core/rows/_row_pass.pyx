@@ -36,20 +36,8 @@ cdef bint ask_python_for_room(row_pass *rows, Py_ssize_t order) noexcept with gi
 cdef class RowBlocks:
     """Rows in memory, with the per-row state of one binary problem; see `cmargin.data.source` for the contract.
 
-    Parameters
-    ----------
-    X : Rows
-    signed_weight : (n_rows,) float64
-        s_i y_i: sample weight, with the sign of the class. Rows of weight 0 count as positive and add nothing.
-    intercept : bool
-        Append a column of ones.
-    n_threads : int
-    rows : (n_rows,) intp or None
-        The subset of rows to read, ascending.
-    window : int
-        Rows that are here at a time, at most, where ``X`` has none (`_row_windows`); 0: all are here.
-    offset : (n_rows,) float64 or None
-        t_i of slacks u_i = t_i - y_i <w, x_i>; None: 1 in every row.
+    Rows of weight 0 count as positive and add nothing. ``rows``: the subset to read, (n_rows,) intp, ascending; None:
+    all. ``window``: rows that are here at a time, at most, where ``X`` has none (`_row_windows`); 0: all are here.
     """
 
     def __init__(self, Rows X, const double[::1] signed_weight, bint intercept, int n_threads,
@@ -209,14 +197,9 @@ cdef class RowBlocks:
                  double curvature_floor, int with_hessian=True, move=None):
         """One read of the rows at u - step (y X direction); None keeps the direction of the last evaluation.
 
-        Returns
-        -------
-        sums : (N_SUMS,) array, in the order of ``sum_id``
-        gradient : (3, n_columns) array: sum r x for r = s y a, and for the dual prediction, y = +1 and y = -1 apart
-        hessian : (n_active, n_active) array, upper triangle, or None
-
-        All three are workspace, overwritten by the next evaluation. An evaluation that was left by an exception (a
-        Ctrl-C, or what ``between_slices`` raised) has moved some rows and others not: `start` before the next.
+        Sums are in the order of ``sum_id``. They, the gradients and the Hessian are workspace, overwritten by the next
+        evaluation. An evaluation that was left by an exception (a Ctrl-C, or what ``between_slices`` raised) has moved
+        some rows and others not: `start` before the next.
         """
         self.ask_for(direction, step, line_width, width, curvature_floor, with_hessian, move)
         return self.run_parts()
@@ -302,10 +285,7 @@ cdef class RowBlocks:
     def lines(self, const double[::1] slacks, double width):
         """Straight lines that touch the smoothed hinge where the rows are at ``slacks`` (n_rows,), a read.
 
-        Returns
-        -------
-        vectors : (2, n_columns) array, sums of s a y x over positive and over negative rows, a the slope there
-        totals : (2,) array, sums of s a
+        Returns sums of s a y x over positive and over negative rows, (2, n_columns), a the slope there, and of s a.
         """
         cdef bint done
         cdef Py_ssize_t p = self.n_columns

@@ -66,26 +66,10 @@ def chosen(Rows X, const double[::1] signed_weight, double positives, double neg
            Py_ssize_t first=0, const double[::1] weight=None, int n_threads=1):
     """Rows that are chosen, one of ``signed_weight`` > 0 with probability ``positives``, one < 0 with ``negatives``.
 
-    Parameters
-    ----------
-    X : Rows, or None where there is no ``weight``
-    signed_weight : (n_rows,) array
-        Rows of weight 0 are never chosen.
-    positives, negatives : float
-    seed : int
-    first : int
-        Place of the first row in the whole data.
-    weight : (n_features,) array, optional
-        Makes r_i = sum_j weight_j x_ij^2, and the probabilities those of a row of r_i = 1.
-    n_threads : int
-        That read rows; the choice does not depend on it.
-
-    Returns
-    -------
-    rows : (n_chosen,) intp array, ascending
-    chance : (n_chosen,) array, the probability of each, at most 1
-    n_read : int
-        Rows that had to be read for it.
+    Rows of weight 0 are never chosen. ``first`` is the place of the first row in the whole data. ``weight``
+    (n_features,) makes r_i = sum_j weight_j x_ij^2, and the probabilities those of a row of r_i = 1; without it X may
+    be None. The choice does not depend on ``n_threads``. Returns the rows, (n_chosen,) intp, ascending; the probability
+    of each, at most 1; and how many rows had to be read for it.
     """
     cdef Py_ssize_t n = signed_weight.shape[0], found = 0, n_read = 0, lo, i, k, n_drawn
     cdef row_source source

@@ -14,14 +14,7 @@ cdef class RowWindows(RowBlocks):
     """`RowBlocks` whose rows `see` brings; until then, and after `see_all`, there are none to read.
 
     Products and objectives are summed over the rows that are here; `line` and `margins`, which read none, are of all.
-
-    Parameters
-    ----------
-    none : Rows
-        Of the same kind as all, but none of them.
-    code, intercept, n_threads, offset : as in `RowBlocks`
-    window : int > 0
-        Rows of a window, at most.
+    ``none``: `Rows` of the same kind as all, but none of them. ``window`` > 0: rows of a window, at most.
     """
 
     cdef Rows none

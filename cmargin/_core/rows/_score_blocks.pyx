@@ -160,16 +160,10 @@ cdef void do_margins(void *of, Py_ssize_t b, int thread) noexcept nogil:
 cdef class ProblemRows:
     """Rows and the one-vs-rest problems posed on them; workspace of every thread.
 
-    Parameters
-    ----------
-    rows : Rows
-    starts, labels : int64 arrays
-        CSR indicator (n_rows, n_problems) of the positives.
-    weight : (n_rows,) float64 array, or (0,) for ones
-    tile : int
-        Rows read at a time; the bits depend on it.
-    copy, margins : (n_threads, tile n_features or 0) and (n_threads, tile n_problems) arrays
-    sums : (n_threads, (2 + n_features) n_problems) array
+    ``starts``, ``labels``: CSR indicator (n_rows, n_problems) of the positives, int64; ``weight``: (n_rows,), or (0,)
+    for ones; ``tile``: rows read at a time, on which the bits depend.
+    ``copy`` (n_threads, tile n_features or 0), ``margins`` (n_threads, tile n_problems), ``sums`` (n_threads, (2 +
+    n_features) n_problems): workspace.
     """
 
     cdef problem_blocks plan
@@ -210,14 +204,9 @@ cdef class ProblemRows:
              double[:, ::1] gradient):
         """Add the sums over blocks ``bounds[b] .. bounds[b + 1] - 1``, at most as many as threads have workspace.
 
-        Parameters
-        ----------
-        W : (n_features, n_problems) array; bias, scale : (n_problems,) arrays
-        loss, level : see `loss_t`, of which ``scale`` is the parameter b in each problem
-        every : int
-            Of each block only rows lo, lo + every, lo + 2 every, ...
-        value, slope : (n_problems,) arrays; gradient : (n_features, n_problems) array
-            Added to.
+        Adds to ``value`` and ``slope`` (n_problems,) and ``gradient`` (n_features, n_problems), at W of that shape.
+        ``loss``, ``level``: see `loss_t`, of which ``scale`` is the parameter b in each problem. ``every``: of each
+        block only rows lo, lo + every, lo + 2 every, ...
         """
         cdef problem_blocks plan = self.plan
         cdef Py_ssize_t b, j, k = plan.n_problems, m = plan.X.n_features, n_blocks = bounds.shape[0] - 1

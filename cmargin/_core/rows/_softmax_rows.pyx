@@ -300,16 +300,8 @@ def class_curvature(const floating[:, ::1] probs, const double[::1] weight, Py_s
 cdef class SoftmaxRows:
     """Rows, their classes and weights, ready for passes; gradients and sums of every block are kept here.
 
-    Parameters
-    ----------
-    rows : Rows
-    labels : (n_rows,) int64 array of 0 .. n_classes - 1
-    weight : (n_rows,) float64 array
-    n_classes : int
-    intercept : bool
-        A column of ones follows the features.
-    n_blocks, n_threads : int
-        The bits depend on the first and not on the second.
+    ``labels``: (n_rows,) int64 of 0 .. n_classes - 1. With an ``intercept`` a column of ones follows the features. The
+    bits depend on ``n_blocks`` and not on ``n_threads``.
     """
 
     def __cinit__(self, Rows rows, const int64_t[::1] labels, const double[::1] weight, Py_ssize_t n_classes,

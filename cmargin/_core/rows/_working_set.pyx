@@ -76,12 +76,8 @@ def with_nearest(members, const double[::1] u, const double[::1] norms, Py_ssize
 
 
 def crossings(const double[::1] before, const double[::1] now, members):
-    """Rows that are not ``members`` (n,) bool and on another side of the hinge than before.
-
-    Returns
-    -------
-    places : (n_crossed,) intp array, ascending; when : (n_crossed,) array, the part of the way after which they cross
-    """
+    """Rows that are not ``members`` (n,) bool and on another side of the hinge than before: their places, (n_crossed,)
+    intp, ascending, and the part of the way after which each crosses."""
     cdef Py_ssize_t i, n = before.shape[0], found = 0
     cdef const unsigned char[::1] left_out = members.view(np.uint8)
     cdef Py_ssize_t[::1] places

@@ -134,13 +134,7 @@ cdef void bfgs_free(bfgs_hessian *kept) noexcept nogil:
 
 
 cdef class BFGSHessian:
-    """The same for tests: ``upper`` (n, n) holds the upper triangle of H, row-major.
-
-    Raises
-    ------
-    ValueError
-        Where H is not finite.
-    """
+    """The same for tests; ``upper`` (n, n) holds H's upper triangle, row-major. ValueError where H is not finite."""
 
     cdef bfgs_hessian kept
 

@@ -343,18 +343,8 @@ def model_minimum(Rows columns, const double[::1] weight, const double[::1] g, c
                   const double[::1] l2, const double[::1] l1, intercept, double enough, double most=INFINITY):
     """argmin over d of g'd + d'(H + diag l2) d / 2 + sum l1 |w + d|, H = sum weight x x', and the reads it took.
 
-    Parameters
-    ----------
-    columns : Rows
-        X', CSR.
-    weight : (n_rows,) array
-    g, w, l2, l1 : (p,) arrays
-        The last entry of each is that of the intercept, if there is one.
-    intercept : None, "penalised" or "free"
-    enough : float
-        Violation of the optimality conditions, over the l1 weight, that may stay.
-    most : float
-        Reads of all columns.
+    ``columns``: X', CSR. ``g``, ``w``, ``l2``, ``l1`` (p,) end with the intercept's, "penalised" or "free", if any.
+    ``enough``: violation of the optimality conditions, over the l1 weight, that may stay; ``most``: reads of columns.
     """
     cdef step_model at
     cdef columns_view of
