@@ -59,27 +59,10 @@ cdef double penalty_bound(const penalty_t *penalty, double total, Py_ssize_t n, 
 def bound(double total, const double[::1] v, double l2, double l1, noise=0.0):
     """The best of D(t a), 0 <= t <= 1: a lower bound of the objective; 0, the bound of a = 0, at worst.
 
-    Parameters
-    ----------
-    total : float, S
-    v : (p,) array
-    l2, l1 : float
-    noise : (p,) array or 0
-        What rounding may have taken from |v|.
-
-    Returns
-    -------
-    float, NaN where there is no bound (l1 = l2 = 0)
+    ``total`` is S; ``noise``, (p,) or 0, what rounding may have taken from |v|. NaN: there is none (l1 = l2 = 0).
     """
     cdef penalty_t penalty = penalty_of(l2, l1)
     cdef double[::1] held = np.append(np.asarray(v), 0.0), scratch = np.empty(len(v) + 1)
     cdef double[::1] errors = np.zeros(len(v) + 1)
     np.asarray(errors)[:len(v)] = noise
     return penalty_bound(&penalty, total, v.shape[0], &held[0], &errors[0], &scratch[0])
-
-
-def best_multiple(double total, size, double l2, double l1):
-    """argmax over 0 <= t <= 1 of t S - sum max(0, t |v_j| - l1)^2 / (2 l2), ``size`` (p,) the |v_j|."""
-    cdef penalty_t penalty = penalty_of(l2, l1)
-    cdef double[::1] held = np.append(np.asarray(size, float), 0.0)
-    return best_multiple_of(&penalty, total, held.shape[0] - 1, &held[0])
