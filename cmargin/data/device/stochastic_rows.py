@@ -6,10 +6,7 @@ from cmargin.data.remote import FewInMemory
 
 
 class DeviceStochasticRows(FewInMemory):
-    """`StochasticRows` over a `DeviceSource`, without its single rows; ``n_threads``: for what is done in memory.
-
-    What is made of a few rows, the second moment behind an inverse above all, is made in memory from a copy of them.
-    """
+    """`StochasticRows` over a `DeviceSource`, without its single rows; ``n_threads``: for what is done in memory."""
 
     sparse = False
 

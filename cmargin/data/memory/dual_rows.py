@@ -72,7 +72,6 @@ class DualRows:
         return there
 
     def row_pass(self, signed_weight):
-        """The rows as problem ``signed_weight`` sees them."""
         return DualRowPass(self, signed_weight)
 
 

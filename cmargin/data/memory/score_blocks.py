@@ -44,7 +44,6 @@ class ScoreBlocks:
         self.bounds = np.append(np.arange(0, self.n_rows, step), self.n_rows).astype(np.int64)
 
     def reduce(self, columns=False):
-        """Make ready for `row_pass`: with ``columns``, in as many columns as there are rows, at one read of X."""
         with single_threaded_blas():
             self.reduced = self.source.reduced() if columns else None
         self.by_problem = self.Y.tocsc()
@@ -85,7 +84,6 @@ class ScoreBlocks:
         return W[:, :self.n_features], (W[:, -1] if intercept else np.zeros(len(W)))
 
     def some_rows(self, size):
-        """So many rows for all (float64, dense or CSR), their labels -1 and 1 (n_problems, size), weights."""
         places = some_places(self.n_rows, size)
         weight = np.ones(len(places)) if self.weight is None else self.weight[places]
         return self.source.take(places, np.float64), 2.0 * self.Y[places].toarray().T - 1.0, weight
