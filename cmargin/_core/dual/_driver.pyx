@@ -4,7 +4,7 @@
 
 A stage is done in parts of some rows, so that a driver can be left at any time and taken up again: where it was left
 leaves no trace. What comes next is decided between stages, from counts of rows and never from the clock, but for the
-time limit. An evaluation over all rows tells the objective at the best multiple of w, with the best intercept, and the
+time limit. An evaluation over all rows gives the objective at the best multiple of w, with the best intercept, and the
 dual value at a, or with a free intercept at a balanced a near it. The method itself is described where it is put to
 use, in `cmargin.solvers.dual.dual_newton`.
 """
@@ -31,11 +31,11 @@ cdef enum:
     PART = 1000000               # entries of rows between two checks of the clock: a millisecond
     SLICE = 100000000            # entries read by a call of sweeps at most
 
-cdef double NEWTON_ENOUGH = 0.4          # of the gap wanted, or a tenth of the gap before: where a Newton step ends
-cdef int SWEEPS_PER_EVALUATION = 12      # sweeps and Newton steps without an evaluation over all rows, at least,
-cdef double READS_PER_EVALUATION = 1     # reads, or part of the last gap that the sweeps' has to fall to
-cdef double FALLEN = 0.1
-cdef double AGAIN = 0.5                  # of the gap wanted of the sweeps, after an evaluation that did not certify
+cdef double NEWTON_ENOUGH = 0.4          # part of the gap wanted at which a Newton step ends, or a tenth of the last
+cdef int SWEEPS_PER_EVALUATION = 12      # sweeps and Newton steps between two evaluations over all rows, at least
+cdef double READS_PER_EVALUATION = 1     # reads of all rows from one evaluation to the next, unless the gap has FALLEN
+cdef double FALLEN = 0.1                 # part of the last gap: sweeps that reach it are followed by an evaluation
+cdef double AGAIN = 0.5                  # factor on the gap wanted of sweeps, after an evaluation that did not certify
 cdef double STILL_AT_WORK = 0.95         # part of the rows that has not come to rest on a trial: it is hopeless
 cdef double HOPELESS = 4                 # times the reads it may take: it gives up where the sweeps need more
 

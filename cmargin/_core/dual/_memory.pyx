@@ -1,4 +1,4 @@
-"""SmSVM's dual driver with its memory: what Python makes, begins, looks at and leaves."""
+"""SmSVM's dual driver as a Python object: it owns the memory, begins and leaves, gives results and checkpoints."""
 
 import numpy as np
 
@@ -135,7 +135,7 @@ cdef class DualDriver(Worker):
                 for i in range(self.at.history_rows)]
 
     def pass_over(self, double pause):
-        """Seconds that do not count: those of a callback, and of what is made for it to look at."""
+        """Seconds that do not count: those of a callback, and of what is computed for it."""
         self.at.started += pause
         self.at.stop.deadline += pause
 

@@ -48,12 +48,12 @@ static inline double dual_curvature(double a, hinge_point at) {
 }
 
 typedef struct {
-    double step;         /* of the Newton step: the rows are looked at after this part of `change` */
+    double step;         /* of the Newton step: rows are evaluated at slack - step * change */
     double line_width;   /* width of the step, before and along the line */
     double width;        /* width of the next Newton step */
-    double floor;        /* smaller curvature is called 0 */
+    double floor;        /* smaller curvature counts as 0 */
     int primal;          /* forget the dual variables: a = F'(u) */
-    int tangents;        /* and tell F'(next) for a_hat: no step was predicted */
+    int tangents;        /* and a_hat = F'(next): no step was predicted */
 } hinge_step;
 
 /* What an evaluation asks of n rows, no sums yet. For every row: parts[0] s F(line), [1] -s F'(line) change, [2] s

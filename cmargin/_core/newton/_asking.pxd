@@ -22,7 +22,7 @@ cdef enum ask_kind:
     MARGINS                      # `traced` numbers of the margins at the last evaluation, into ask.traced; no read
     MEASURE                      # the mean of what the evaluation measured of every row
     WORKING_SET                  # the optimum of the rows near the hinge beside straight lines for all others
-    PAUSE                        # nothing: Python has its turn
+    PAUSE                        # nothing: control goes back to Python for a moment
     DONE
 
 

@@ -57,7 +57,7 @@ from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._rounding cimport ROUNDING_OF_SUMS
 from cmargin._core.util._stop cimport is_done
 
-cdef double DRIFT = 1e-10               # of the objective: rounding of steps added up that calls for the objective anew
+cdef double DRIFT = 1e-10               # part of the objective: with more rounding of steps it is evaluated anew
 cdef int RESUMED = 3                     # times that a fit goes on whose certificate, evaluated anew, falls short
 
 
@@ -94,8 +94,8 @@ cdef void compose_request(newton_state *at, move_kind move, const double *direct
 
 
 cdef const double *measure_at_first(newton_state *at) noexcept nogil:
-    # where the curvature of columns is known from a subset, rows are measured beside it: for the columns' sizes, and
-    # for which rows are near
+    # where the curvature of columns is known from a subset, rows are measured by it: for the columns' sizes, and to
+    # choose the working set
     cdef Py_ssize_t j
     if not at.curvature.has_scale or at.l1_block.wide or at.sampled.in_use:
         return NULL
@@ -361,7 +361,7 @@ cdef void on_line(void *driver, double slope, double curvature) noexcept nogil:
 
 
 cdef void accept_with_curvature(newton_state *at) noexcept nogil:
-    # the end of d, where a first step has been looked at without
+    # a first step of a smooth loss was evaluated without curvature (`leaves_zero`): once more at its end, with it
     if at.line.leaves_zero and tells_block(at):
         ask_evaluation(at, SHORTER_STEP, SAME_LINE, NULL, 1.0, at.smoothing.next.width, True)
     else:

@@ -8,7 +8,7 @@ from cmargin._core.newton._state cimport newton_state
 
 
 cdef inline bint says_nothing(const newton_state *at) noexcept nogil:
-    # so far below what is known of all rows, whose minimum is hardly there
+    # the objective is so far below that of all rows that their minimum is hardly near this point
     cdef double lowest = 0.9
     return at.bound.objective < lowest * at.linearised.known
 
@@ -18,7 +18,7 @@ cdef inline bint says_enough(const newton_state *at) noexcept nogil:
 
 
 cdef inline void feasible_with_others(newton_state *at, const double *vectors) noexcept nogil:
-    # ``vectors`` (2, p): sums of s a y x over the positive and the negative rows looked at
+    # ``vectors`` (2, p): sums of s a y x over the problem's own positive and negative rows
     cdef double pos = at.point.sums[4] + at.linearised.constant[0], neg = at.point.sums[5] + at.linearised.constant[1]
     cdef Py_ssize_t i
     for i in range(2 * at.p):

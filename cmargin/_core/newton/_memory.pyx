@@ -1,4 +1,4 @@
-"""The Newton driver with its memory: what Python makes, begins, looks at and leaves."""
+"""`Newton`, the driver as a Python object: it owns the memory, begins and leaves, gives results and checkpoints."""
 
 import numpy as np
 
@@ -173,7 +173,7 @@ cdef class Newton(Driver):
 
     @property
     def point(self):
-        """(n_columns,) the point last looked at."""
+        """(n_columns,) the point of the last evaluation."""
         return self.vectors[W, :self.at.p].copy()
 
     @property
@@ -195,7 +195,7 @@ cdef class Newton(Driver):
                 for i in range(first, self.at.history.n_rows)]
 
     def pass_over(self, double pause):
-        """Seconds that do not count: those of a callback, and of what is made for it to look at."""
+        """Seconds that do not count: those of a callback, and of what is computed for it."""
         self.at.counts.started += pause
         self.at.stop.deadline += pause
 
@@ -284,7 +284,7 @@ cdef class Newton(Driver):
 
     @property
     def curvature_of_columns(self):
-        """(n_columns,) at the last evaluation, if it had a block of all of them."""
+        """(n_columns,) diagonal of the block and l2 at the last evaluation, which must have a block of all columns."""
         cdef newton_state *at = &self.at
         must_fit(at.curvature.has_block and at.curvature.n_active < 0, "curvature_of_columns")
         return np.diag(np.asarray(<double[:at.p, :at.p]> at.curvature.block)) / at.problem.n + self.l2_each

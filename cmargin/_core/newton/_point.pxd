@@ -21,7 +21,7 @@ cdef inline double gap_of(const newton_state *at) noexcept nogil:
 
 
 cdef inline bint is_counted(const newton_state *at) noexcept nogil:
-    # whether callers are shown the evaluation: by the gradient, where it ends a step
+    # whether callers are shown the evaluation: in a fit that ends by the gradient, only one that ends a step
     return not at.stop.by_gradient or (at.phase != FIRST_EVALUATION and at.phase != FRESH_EVALUATION)
 
 
@@ -37,7 +37,7 @@ cdef double penalty_of_path(const newton_state *at) noexcept nogil
 # What rounding may do to the objective in a product of the rows with e.
 cdef double rounding_of(const newton_state *at, const double *e) noexcept nogil
 
-# Whether none is left for another evaluation and, where columns' sizes are not known, for the objective at the end.
+# Whether `max_passes` leaves no read for another evaluation and, where columns' sizes are unknown, the last objective.
 cdef bint no_read_left(const newton_state *at) noexcept nogil
 
 # The curvature of a row below which it stays out of the block; 0: every row counts.

@@ -148,7 +148,7 @@ cdef void after_evaluation(newton_state *at, double step) noexcept nogil:
 
 
 cdef void measure_gradient_at_zero(newton_state *at) noexcept nogil:
-    # where the evaluation has told sum s y x in place of dual sums: the gradient there is F'(0) times their mean
+    # a loss without a dual: the second row of the sums is sum s y x, and the gradient at w = 0 is F'(0) times its mean
     if at.units.inverse != NULL:
         sums_in_units(&at.units, at.bound.dual_sums)
     at.bound.norm_at_zero = -point_loss(&at.problem.loss, 0).slope \

@@ -1,4 +1,4 @@
-"""SmSVM's Algorithms 1 to 4 as a driver of their own: the questions of ``_asking.pxd``, the state of ``_driver.pxd``.
+"""SmSVM's Algorithms 1 to 4 as a driver of their own: the requests of ``_asking.pxd``, the state of ``_driver.pxd``.
 
 What is known of a point, the bound, the history and the end are those of SmSVM's driver; the steps are not.
 """

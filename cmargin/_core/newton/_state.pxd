@@ -68,12 +68,12 @@ cdef struct newton_penalty:
 
 cdef struct linearised_rows:     # rows beside the problem's own, whose dual variables stay as they are
     double constant[2]           # sums of s a over the positive and the negative ones, over n
-    double known                 # the objective of all rows,
-    double wanted                # and the bound of theirs beyond which nothing more is asked
+    double known                 # an objective of all rows
+    double wanted                # the bound on the objective of all rows at which the small problem is solved
     # ---- pointers from here on
     double *linear               # (p,) mean s a y x over them, or NULL: there are none
     double *sums                 # (2, p) sums of s a y x over the positive and the negative ones
-    double *sums_of_all          # (2, p) the same with the problem's own rows
+    double *sums_of_all          # (2, p) `sums` and those of the problem's own rows
 
 
 cdef struct newton_limits:       # where another way is taken: numbers and reasons are those of `cmargin.solvers.cost`
@@ -90,7 +90,7 @@ cdef struct newton_limits:       # where another way is taken: numbers and reaso
 cdef struct newton_point:        # where the steps are, and the step from there
     double value                 # of the smoothed objective at w
     double slope                 # of it at w along d
-    double predicted             # decrease of a step
+    double predicted             # decrease of the step, of the model; 0: none is left
     double step                  # length of the last one, in d
     double sums[10]              # of the last evaluation, as _row_blocks.pxd has them, the first six per weight
     bint unreliable              # `predicted` means nothing: squares beyond the range of doubles
@@ -105,8 +105,8 @@ cdef struct newton_point:        # where the steps are, and the step from there
 
 
 cdef struct newton_line:         # the line of a step; nothing of it outlives the step
-    double slope                 # of the penalty at w along d,
-    double curvature             # and its change along it
+    double slope                 # at w along d, of the penalty but its kinks; in `_published` of the whole model
+    double curvature             # the same
     bint leaves_zero             # w = 0, by a step whose length is to be found
     line_search search
 
@@ -120,18 +120,18 @@ cdef struct newton_bound:        # the best point and the best bound, and what r
     bint knows_rms
     bint only_settles            # no step follows the evaluation at the end
     int resumed                  # times that a fit went on because its certificate, evaluated anew, fell short
-    double gradient_norm         # of a fit that has no bound: at best_w, relative to w = 0,
-    double norm_at_zero          # and there
+    double gradient_norm         # in a fit without a bound: at best_w, over `norm_at_zero`
+    double norm_at_zero          # norm of the gradient at w = 0
     # ---- pointers from here on
-    dual_point last              # dual variables of the last evaluation,
-    double *dual_sums            # (2, max(1, p)) and their sums s a y x over the positive and the negative rows
-    dual_point best              # behind best_dual
+    dual_point last              # S and v of the dual variables of the last evaluation
+    double *dual_sums            # (2, max(1, p)) their sums of s a y x over the positive and the negative rows
+    dual_point best              # S and v behind best_dual
     double *best_w               # (p,)
     double *rms                  # (p,) root mean square of every column, or more
 
 
 cdef struct newton_curvature:    # shared by the directions: the block that was summed last, and a factor
-    double mean                  # curvature of a row where the last evaluation was
+    double mean                  # curvature of a row at the last evaluation
     Py_ssize_t order             # of the block
     Py_ssize_t n_active          # columns of the next block, so many of `active`; -1: all
     bint has_scale
@@ -156,8 +156,8 @@ cdef struct pcg_state:           # directions by conjugate gradients, or with l1
     double tried                 # reads of products on trial so far
     double mean_then             # mean curvature where the diagonal was summed; 0: nowhere
     bint in_use                  # these are the directions
-    bint or_leave                # to leave where they do not pay off: steps by a factor are for another driver
-    int products_limit           # until a step takes as many products; 0: always
+    bint or_leave                # where products cost more than a factor, the driver ends with LEFT
+    int products_limit           # products of a step beyond which a factor is cheaper; 0: no limit
     # ---- pointers from here on
     const double *asked          # (p,) whose product with the Hessian is wanted, or NULL: its diagonal
     conjugate_gradients cg
@@ -166,12 +166,12 @@ cdef struct pcg_state:           # directions by conjugate gradients, or with l1
 
 cdef struct sampled_state:       # products that the curvature of a sample of the rows preconditions
     uint64_t seed
-    double filled                # rows in samples so far, in those wanted: few where long rows have little curvature
+    double filled                # rows in samples over rows wanted, so far: few where long rows have little curvature
     Py_ssize_t rows              # of a sample; 0: none
-    int products_limit           # until a step takes as many of these products
+    int products_limit           # the same of products that are so preconditioned
     bint in_use                  # products are preconditioned, and evaluations sum the curvature of such a sample
     bint measured                # there are column weights, and rows know their lengths
-    bint forgotten               # but not those of a driver that goes on from a checkpoint
+    bint forgotten               # of a driver from a checkpoint: rows do not know their lengths
     # ---- pointers from here on
     double *column_weight        # (p,) of squares in a row's length
 
@@ -198,8 +198,8 @@ cdef struct lagged_state:        # the Hessian of an earlier point, corrected by
 
 
 cdef struct working_set_state:   # steps to the optimum of the rows near the hinge: `solvers/newton/working_set.py`
-    double width_then            # where the other steps go on at most, once these are over,
-    double open_then             # and what the objective is then believed to be too high
+    double width_then            # largest smoothing width of the steps of all rows once these are over
+    double open_then             # by how much the objective is then believed to be too high, at most
     bint allowed                 # WORKING_SET may be asked: the rows are many
     bint in_use
     bint proposed                # the next step is in `d`

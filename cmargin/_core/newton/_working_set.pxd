@@ -1,6 +1,6 @@
 """Steps to the optimum of the rows near the hinge beside linearised others: when, and what follows them.
 
-The reasons are in ``solvers/newton/working_set.py``, which answers the question; the driver asks it.
+The reasons are in ``solvers/newton/working_set.py``, which answers the request; the driver makes it.
 """
 
 from cmargin._core.newton._point cimport gap_of
@@ -8,7 +8,7 @@ from cmargin._core.newton._state cimport RUNNING, newton_state
 
 
 cdef inline bint wants_working_set(const newton_state *at, double smoothing_error) noexcept nogil:
-    # where no subset has led near the optimum, Newton steps do first
+    # not before Newton steps, or a subset, have led near the optimum
     cdef double close = 0.01                 # of the objective: what smoothing may cost there
     return at.working_set.allowed and at.status == RUNNING and at.point.predicted > 0 and at.point.step == 1 \
         and at.curvature.has_block \
@@ -16,7 +16,7 @@ cdef inline bint wants_working_set(const newton_state *at, double smoothing_erro
 
 
 cdef inline bint is_too_short(const newton_state *at) noexcept nogil:
-    # of such a step, to pay for a read of its own: its end was evaluated
+    # a step to the small problem's optimum is searched to a length that gains too little for another read
     cdef double least = 0.05
     return at.working_set.in_use and at.point.step < least
 

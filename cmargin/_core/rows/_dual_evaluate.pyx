@@ -12,7 +12,7 @@ from cmargin._core.rows._dual_rows cimport DualBlocks, dual_rows, loss_at, point
 from cmargin._core.rows._tiles cimport add_row
 from cmargin._core.util._shapes cimport must_fit
 
-cdef int ROOT_STEPS = 50               # of Newton's method, at most, until a step is a smaller part
+cdef int ROOT_STEPS = 50               # of Newton's method for a root, at most
 cdef double ROOT_DIGITS = 1e-12
 
 
@@ -100,8 +100,8 @@ cdef double scale_of(Py_ssize_t n, const double *upper, const double *z, double 
 
 cdef double root_of(const dual_rows *rows, const double *start, const double *direction, double square,
                     double t) noexcept nogil:
-    # argmin of t^2 square / 2 + sum of the losses at start_i - t direction_i, from t on; NULL: 1,
-    # the signs of the classes
+    # argmin of t^2 square / 2 + sum of the losses at start_i - t direction_i, beginning at t. start NULL: 1 in every
+    # row; direction NULL: the signs of the classes
     cdef double low = -INFINITY, high = INFINITY, slope, bend, d, u, a, new
     cdef Py_ssize_t i
     cdef int steps = ROOT_STEPS
@@ -197,6 +197,6 @@ cdef bint balance_part(balancing *by, dual_rows *rows, Py_ssize_t most) noexcept
 # ---------------------------------------------------------------- the same for those who have arrays
 
 def smooth_minimum(DualBlocks blocks, const double[::1] start, const double[::1] direction, double square, double t):
-    """argmin of t^2 square / 2 + sum of the losses at start_i - t along_i, where all rows have ridges; from t on."""
+    """argmin of t^2 square / 2 + sum of the losses at start_i - t direction_i, all rows with ridges; begins at t."""
     must_fit(start.shape[0] == direction.shape[0] == blocks.rows.n, "smooth_minimum")
     return root_of(&blocks.rows, &start[0], &direction[0], square, t)

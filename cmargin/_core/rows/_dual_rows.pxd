@@ -12,17 +12,17 @@ cdef struct dual_rows:               # nothing is copied
     Py_ssize_t n
     Py_ssize_t m                     # features; vectors of columns have m + 1 numbers
     const double *signed_weight      # (n,) sample weight with the sign of the class; 0 counts as positive
-    const double *upper              # (n,) largest dual variables; may be infinite where
-    const double *ridge              # (n,) the bend of their gain is not 0
+    const double *upper              # (n,) largest dual variables; may be infinite where ridge > 0
+    const double *ridge              # (n,) bend of the gain, a - ridge a^2 / 2; 0: the hinge
     const double *square             # (n,) |x - mean|^2 + bias^2 + ridge, positive
     double bias                      # of the column of constants, 0 without an intercept
-    bint free                        # whether its weight is
+    bint free                        # whether the weight of that column is not penalised
     bint smooth                      # whether there are ridges
     double density                   # part of the entries that is stored
     const double *mean               # (m,) where rows are seen from; NULL: from 0
     const double *x_dot_mean         # (n,) <x, mean>, zeros without
     double mean_square
-    Py_ssize_t n_read                # rows, so far
+    Py_ssize_t n_read                # rows read so far
 
 
 # what a dual variable adds to the bound, before |w|^2 / 2 is taken off
@@ -30,20 +30,20 @@ cdef inline double gain_of(double a, double ridge) noexcept nogil:
     return a * (1 - ridge * a / 2)
 
 
-# the dual variable that a slack u points to, argmax over 0 <= a <= upper of a u - ridge a^2 / 2,
+# the dual variable that a slack u points to, argmax over 0 <= a <= upper of a u - ridge a^2 / 2
 cdef inline double pointed_to(double u, double upper, double ridge) noexcept nogil:
     if not u > 0:
         return 0
     return min(u / ridge, upper) if ridge > 0 else upper
 
 
-# that maximum, the loss at the row,
+# max over 0 <= a <= upper of a u - ridge a^2 / 2: the loss at a row of slack u
 cdef inline double loss_at(double u, double upper, double ridge) noexcept nogil:
     cdef double a = pointed_to(u, upper, ridge)
     return a * (u - ridge * a / 2)
 
 
-# and the row's part of the duality gap, at least 0
+# the row's part of the duality gap, at least 0
 cdef inline double gap_at(double u, double a, double upper, double ridge) noexcept nogil:
     return loss_at(u, upper, ridge) - a * (u - ridge * a / 2)
 
@@ -69,6 +69,6 @@ cdef void add_rest(const dual_rows *rows, double total, double *v) noexcept nogi
 cdef double mean_product(const dual_rows *rows, const double *v) noexcept nogil
 cdef void take_mean(const dual_rows *rows, double times, double *v) noexcept nogil
 
-# of all rows, how often they were read
+# rows read so far, in reads of all rows
 cdef inline double reads_of(const dual_rows *rows) noexcept nogil:
     return <double> rows.n_read / max(1, rows.n)

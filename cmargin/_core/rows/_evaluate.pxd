@@ -9,11 +9,12 @@ from libc.stdint cimport uint64_t
 from cmargin._core.rows._pass_state cimport row_pass
 
 
-cdef enum block_wanted:          # curvature of an evaluation: none, one,
-    NO_BLOCK, BLOCK,
-    SINGLE_BLOCK,                 # one that may be summed in single precision,
-    TANGENTS,                    # none, and as dual variables the slopes of the smoothed hinge where the evaluation is,
-    SAMPLED_BLOCK                # or one of a sample of dense rows, `take_sample`, in single precision too
+cdef enum block_wanted:          # which curvature block an evaluation sums
+    NO_BLOCK,                    # none
+    BLOCK,                       # that of all rows, in double
+    SINGLE_BLOCK,                # that of all rows, perhaps in single precision
+    TANGENTS,                    # none; dual variables are the slopes of the smoothed hinge at the end of the step
+    SAMPLED_BLOCK                # that of a sample of dense rows (`take_sample`), perhaps in single precision
 
 
 cdef inline bint has_block(int wanted) noexcept nogil:
@@ -37,7 +38,7 @@ cdef struct evaluation_request:  # what an evaluation is asked for; see `RowPass
     double step
     double line_width
     double width
-    double floor                 # of curvature, 0 or more: rows of less are on the block's diagonal alone
+    double floor                 # a row of less curvature is on the block's diagonal alone; 0: none is
     double stands_for            # of a sample: see `take_sample`
     uint64_t seed
     measure_request measure

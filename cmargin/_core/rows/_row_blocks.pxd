@@ -1,4 +1,4 @@
-"""One read of the rows of a data matrix: everything a Newton step on the smoothed hinge asks of them."""
+"""What Newton's method asks of a block of rows: the job, the sums of an evaluation, the functions that make them."""
 
 from libc.stdint cimport uint64_t
 
@@ -15,8 +15,8 @@ cdef enum:                       # sum_id: what one block of rows adds up, in th
     DUAL_NEG = 5                 # sum s a_hat over y = -1
     CURVED = 6                   # number of rows that entered the curvature block
     CURVATURE = 7                # sum s h over all rows
-    GAIN_POS = 8                 # sum s (G(a_hat) + (t - 1) a_hat) over y = +1: not of a hinge without offsets, a_hat
-    GAIN_NEG = 9                 # the same over y = -1
+    GAIN_POS = 8                 # sum s (G(a_hat) + (t - 1) a_hat), y = +1; of the hinge without offsets: DUAL_POS
+    GAIN_NEG = 9                 # the same over y = -1, and DUAL_NEG
     N_SUMS = 16                  # two cache lines
     N_PARTS = 7                  # numbers per row that `hinge_rows` leaves for the sums
 
@@ -75,7 +75,7 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
 # step, width: value, slope, curvature in the step t of sum s F(u - t change);  sums[0:3]
 cdef void line_block(pass_job *job, Py_ssize_t block, const block_question *asked, double *scratch) noexcept nogil
 
-# weight (n,) = s h of n rows from `first` on at the last evaluation, 0 below the floor
+# weight (n,) = s h at the last evaluation, of n rows from `first` on; 0 below the floor
 cdef void weigh_by_curvature(const pass_job *job, Py_ssize_t first, Py_ssize_t n, const block_question *asked,
                              double *weight) noexcept nogil
 

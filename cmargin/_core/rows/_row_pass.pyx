@@ -1,6 +1,6 @@
-"""Rows in memory with the state of one binary problem: what a Newton solver may ask of them, as Python asks.
+"""Rows in memory with the state of one binary problem, as a Python object: what a Newton solver may ask of them.
 
-Compiled code asks by `_evaluate`. Rows that come window by window are a subclass, `_row_windows`.
+Compiled code asks the same by `_evaluate`. Rows that come window by window are a subclass, `_row_windows`.
 """
 
 import numpy as np
@@ -318,7 +318,7 @@ cdef class RowBlocks:
         return self.rows.job.sums[0], self.rows.job.sums[1], self.rows.job.sums[2]
 
     def hessp(self, const double[::1] x, double width, double curvature_floor=0):
-        """sum s h x_i <x_i, x> at the slacks last looked at, and the share of the rows that have curvature.
+        """sum s h x_i <x_i, x> at the last evaluation, and the share of the rows that have curvature.
 
         ``x`` None: the diagonal sum s h x_i^2 instead. A new (n_columns,) array.
         """
@@ -332,7 +332,7 @@ cdef class RowBlocks:
         return self.first_sum(), share
 
     def margins(self):
-        """y <w, x> at the point last looked at, a new array; no read of X."""
+        """y <w, x> at the last evaluation, a new array; no read of X."""
         cdef double[::1] out = np.empty(self.n_rows)
         if self.n_rows > 0:
             with nogil:

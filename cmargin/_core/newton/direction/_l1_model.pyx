@@ -16,16 +16,16 @@ from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport add_row, add_weighted_row, row_moments, row_product, source_of
 from cmargin._core.util._shapes cimport must_fit
 
-cdef double LEFT = 0.01                  # of |residual|^2 that conjugate gradients may leave: signs change after them
-cdef int MOST = 100                      # products in turn
-# Once they were no good, so many times fewer, and as many at least: what many of them find are long moves where the
-# model is flat, that end at zeros of others.
+cdef double LEFT = 0.01                  # part of |residual|^2 that conjugate gradients may leave
+cdef int MOST = 100                      # products of one run of conjugate gradients
+# After a run whose step was not taken in full, the next has its products over this number, and this many at least:
+# long runs find long moves where the model is flat, that end at zeros of others.
 cdef int FEWER = 4
-cdef int HALVINGS = 4
-cdef double GROWTH = 900                 # of |residual|^2 over the least so far: the system has no solution.
-cdef double KEPT = 0.5                   # Then only a kink before this part of a step ends it,
-cdef double SEARCHED = 1e-8              # where the search for it may leave this part of the slope;
-cdef int KINKS = 4                       # after so many a sweep is due
+cdef int HALVINGS = 4                    # of a step that does not lower the model
+cdef double GROWTH = 900                 # |residual|^2 over the least so far that shows a system without a solution
+cdef double KEPT = 0.5                   # part of a step before which a kink ends it, if the system has no solution
+cdef double SEARCHED = 1e-8              # part of the slope that the search for such a kink may leave
+cdef int KINKS = 4                       # steps ended by kinks after which a sweep is due
 cdef double HELD = INFINITY              # scale of an unknown that stays where it is
 cdef double FACTORS = 1.0                # reads, times m^3 over the entries: all factors of a model, m columns in use
 

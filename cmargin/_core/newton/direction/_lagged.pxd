@@ -10,7 +10,7 @@ cdef void steepest_descent(newton_state *at) noexcept nogil
 # `FOUND`, or `FAILED`
 cdef action_id begin_lagged(newton_state *at) noexcept nogil
 
-# whether the end of the next step is better looked at without curvature
+# whether the end of the next step is better evaluated without curvature
 cdef bint keeps_curvature(const newton_state *at) noexcept nogil
 
 # an evaluation has summed a block: steps are by it from the next on

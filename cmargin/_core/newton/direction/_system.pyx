@@ -1,7 +1,7 @@
 """The Newton system of a curvature block: by a Cholesky factor, and with an l1 term by coordinate descent and Newton.
 
-No data are read here: the block is in memory, so that the model is solved, not just improved, before the rows are
-looked at again.
+No data are read here: the block is in memory, so that the model is solved, not just improved, before the next
+evaluation.
 """
 
 from libc.float cimport DBL_EPSILON, DBL_MIN
