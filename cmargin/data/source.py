@@ -5,7 +5,7 @@ data source that it reads the rows by, and knows nothing else of X. `RowPass` is
 one that rows which are not here can answer: it holds the rows of one binary problem, labels and sample weights folded
 into a signed weight s_i y_i, and what it keeps of every row besides: the slack u_i = 1 - y_i <w, x_i> (or t_i - y_i <w,
 x_i>, where rows have offsets t_i), its change, a dual variable. None of that crosses the seam, in either direction, but
-for `margins`. What a solver receives is a **sum over all rows**, so places compose: chunks in order, ranks by one
+for `margins`. What a solver receives is a **sum over all rows**, so data sources compose: chunks in order, ranks by one
 reduction of a packed buffer, partitions folded in order (`tests/support/elsewhere.py` is a data source made of data
 sources). What it gathers are a few rows, in memory on its own side.
 
@@ -35,7 +35,7 @@ class DataSource(Protocol):
     entries: int                # numbers that are stored
     row_is_contiguous: bool     # those of a row lie together: others would come from memory one by one
     y: object                   # what was given beside the rows: labels, or None
-    agreed: object              # what places that lie apart know of labels and weights, instead of y; None: it is here
+    agreed: object              # what shards have agreed on of labels and weights, in place of y; None: y is here
 
     def take(self, rows, dtype):
         """A few rows, an array of their places or a slice, as an array in C order or CSR, in memory where one asks."""
@@ -69,7 +69,7 @@ class DataSource(Protocol):
         """`RowPass` of the problem ``signed_weight``, (n_rows,): sample weights with the signs of the class.
 
         ``offset``: (n_rows,) t_i of slacks u_i = t_i - y_i <w, x_i>, None: 1 in every row. A target t of a regression
-        has code s, a base margin b of a class the offset 1 - y b. With a source of rows in memory or in files alone.
+        has signed weight s, a base margin b of a class the offset 1 - y b. Only sources in memory or in files take it.
         """
 
     def reduced(self):
@@ -107,7 +107,7 @@ class RowPass(Protocol):
     n_columns: int              # features, and the column of ones if there is one (the last)
     n_features: int
     total_weight: float         # sum of s
-    share: float                # cost of one look in reads of the whole data
+    share: float                # cost of an evaluation, in reads of the whole data
     rounding: float             # of an evaluation's sum, beside the root mean square of a term
 
     # ------------------------------------------------------------ sums
@@ -116,9 +116,9 @@ class RowPass(Protocol):
         """w = 0: u = 1 in every row, or its offset."""
 
     def set_loss(self, loss):
-        """The hinge, smoothed; or a smooth `Loss` with a dual, the logistic one say: widths mean nothing then, the
-        objective is where the hinge is among the sums, and two sums more say what the dual
-        variables add to the bound."""
+        """The hinge, smoothed; or a smooth `Loss` with a dual, as the logistic one: widths mean nothing then, the
+        objective takes the place of the hinge among the sums, and two sums more say what the dual variables add to the
+        bound."""
 
     def pursue(self, level, scale):
         """Of margin pursuit, with this level and scale, instead: line value, slope and curvature are among the sums, no
@@ -140,14 +140,13 @@ class RowPass(Protocol):
         and for the predicted dual variables clip(a + h du, 0, 1) of the positive and negative rows, where a, h belong
         to the rows before the step at ``line_width`` and du is the change of the full direction. hessian: upper
         triangle of sum s h x x' over the active columns, of rows with h <= ``curvature_floor`` its diagonal alone
-        (``_row_blocks.pyx``); None if not asked for,
-        and with_hessian=SINGLE_BLOCK: products may be rounded to single precision. All three may be overwritten by the
-        next call. With TANGENTS there is none, and in place of predicted dual variables there are the slopes at
-        ``width``: straight lines that touch the hinge there.
+        (``_row_blocks.pyx``); None if not asked for. With SINGLE_BLOCK products may be rounded to single precision.
+        With TANGENTS there is no hessian, and in place of predicted dual variables there are the slopes at ``width``:
+        straight lines that touch the smoothed hinge there. All three may be overwritten by the next call.
 
         h is the curvature with the dual variable as an unknown of its own; rows carry that variable from evaluation to
-        evaluation. The first evaluation after `start` knows none and takes F''(u),
-        as every evaluation does after start(primal=True).
+        evaluation. The first evaluation after `start` knows none and takes F''(u), as every one does after
+        start(primal=True).
         """
 
     def line(self, step, width):
@@ -198,7 +197,7 @@ class RowPass(Protocol):
         """It will not be asked again."""
 
     def gather_working_set(self, share, most, moved, width, sample=None):
-        """After an evaluation with TANGENTS: the working set as a row pass of its own, and sums over its lines.
+        """After an evaluation with TANGENTS: the working set as a row pass of its own, and the sums of its lines.
 
         About a ``share`` of the rows are in it, by slack beside measure where the lines touch the hinge: ``moved``,
         at the last evaluation, else where they did before. Besides those that were in it before, and those that are on

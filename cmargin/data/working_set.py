@@ -1,4 +1,4 @@
-"""The working set, rows near the hinge: those beside which all others may be seen as straight lines.
+"""How the working set is chosen: the rows nearest the hinge, beside which all others are held as straight lines.
 
 A row is the nearer the less w has to change for it to cross the hinge: its slack u beside its size, the measure
 sum_j x_ij^2 / h_j, h_j the curvature of column j. So rows with a rare column are chosen from further off. Besides, a
@@ -68,7 +68,7 @@ class WorkingSet:
         return count_distances(self.u, self.norms)
 
     def keep_below(self, limit):
-        """The nearest are members, if there is a limit. How many; what is counted of when others crossed."""
+        """Make the nearest rows members, if there is a limit; (how many are, counts of when other rows crossed)."""
         if limit is not None:
             self.members = with_nearest(self.members, self.u, self.norms, limit)
             far = ~self.members[self.crossed]
@@ -76,7 +76,7 @@ class WorkingSet:
         return np.count_nonzero(self.members), count(self.when)
 
     def keep_crossed(self, limit):
-        """Those that crossed before a limit are members. How many, how many members there are, the sum of their |u|."""
+        """Make rows that crossed before the limit members; (number of these, number of members, sum of their |u|)."""
         new = self.crossed[are_below(self.when, limit)]
         self.members = self.members.copy()       # what a task is given it must not write to
         self.members[new] = True
@@ -100,8 +100,8 @@ class WorkingSet:
 
 
 class ChoosesWorkingSet:
-    """What passes over the rows of one place have in common of it, beside `n_rows`, `margins`, ``signed_weight`` and
-    ``blocks``, compiled code's rows; those on a device have measures of their own."""
+    """What passes over the rows of one shard have in common for it. It uses `n_rows`, `margins`, ``signed_weight`` and
+    ``blocks``, compiled code's rows; rows on a device have measures of their own."""
 
     working_set = None             # `WorkingSet`, where `gather_working_set` is foreseen
 
@@ -122,7 +122,7 @@ class ChoosesWorkingSet:
         return mean
 
     def let_measures_go(self):
-        """They are not wanted again, unless they are for choosing the working set."""
+        """Give up the rows' measures, unless the working set is chosen by them: then it keeps them."""
         norms = self.take_measures()
         if self.working_set is not None:
             self.working_set.norms = norms
@@ -142,7 +142,7 @@ class ChoosesWorkingSet:
 
     @property
     def measures_are_wanted(self):
-        """Whether those that the next evaluation makes are for choosing the working set."""
+        """Whether the next evaluation is to measure the rows for the choice of the working set."""
         return self.working_set is not None and self.working_set.norms is None
 
     def kept_working_set(self):

@@ -1,4 +1,4 @@
-"""A few rows of a device: a subset, and those near the hinge."""
+"""A few rows of a device: those drawn for a subset, and the working set."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from cmargin.data.device.rows import DeviceRows
 
 
 def sample_of(rows, signed_weight, positives, negatives, seed, column_weight=None):
-    """Rows chosen on the device as by `_core/rows/_row_sample.pyx`, and their signed weights over the chances.
+    """Rows drawn on the device as `_core/rows/_row_sample.pyx` draws them, and their signed weights over the chances.
 
     Where the device has no double precision, a row whose number lies within rounding of its probability may be chosen
     here and not there.
@@ -37,7 +37,7 @@ def are_chosen(rows, seed, chance):
 
 
 def beside_lines(source, width, sample):
-    """The working set of a `DeviceRowPass`, and a sample; signed weights, and slopes where straight lines touch."""
+    """Rows of the working set and of a sample, their signed weights, and the slopes of their straight lines."""
     xp, at, sampled = source.xp, source.rows.at, None
     if sample is not None:
         signed_weight = np.array(to_host(source.signed_weight)).astype(float)

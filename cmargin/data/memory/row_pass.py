@@ -1,4 +1,4 @@
-"""Rows in memory: the data source of `RowPass` over a dense array or a CSR matrix, read where it lies."""
+"""`RowPass` over rows in memory, a dense array or a CSR matrix, read where it lies."""
 
 from copy import copy
 from dataclasses import dataclass, replace
@@ -90,7 +90,7 @@ class MemoryRowPass(ChoosesWorkingSet, RowBlocks):
         return self.both
 
     @cached_property
-    def both(self):                              # until `weigh_sides`: three steps ask, and reading them is 1 ms
+    def both(self):                              # until `weigh_sides`: three steps ask, and the sums take 1 ms
         return sides_of(self.signed_weight)
 
     def gather_sample(self, positives, negatives, seed, column_weight=None):
@@ -130,7 +130,7 @@ class MemoryRowPass(ChoosesWorkingSet, RowBlocks):
         return self
 
     def gather_working_set(self, share, most, moved, width, sample=None):
-        if self.offset is not None:                  # lines that touch the hinge are told without them
+        if self.offset is not None:                  # straight lines are summed without offsets
             return None
         others, n_members, distance = self.choose_working_set(share, most, moved)
         if not n_members or not (others or sample):
@@ -139,7 +139,7 @@ class MemoryRowPass(ChoosesWorkingSet, RowBlocks):
         return Answered((part, *own, distance, part.share))
 
     def beside_lines(self, width, sample):
-        """A pass over the working set, and rows of a sample; their sums where the straight lines touch the hinge."""
+        """A pass over the working set and the rows of a sample, and the sums of the straight lines of these rows."""
         sampled = None if sample is None else chosen(None, self.signed_weight, *sample, self.first)[:2]
         index, weights = self.working_set.beside(sampled)
         part = self.subset(index, weights)

@@ -16,24 +16,24 @@ are until a lower point is found.
 Where the objective is higher at that minimum than before, as too many did cross, the line there is searched.
 
 A small problem can lie too low to say anything: all rows that hold some direction are far, on lines that lead down for
-ever. Its minimum is then below what is known already, and nobody looks there. The first time a sample of the far rows,
-each for as many as it stands for, bends too. That is no bound, but leads to a point beside which the next one is, and
-its minimum says how far from the end that point is where no bound does yet.
+ever. Its minimum is then below what is known already, and is not evaluated over all rows. The first time this happens,
+a sample of the far rows, each weighted for those it stands for, enters by the hinge too. That gives no bound, but leads
+to a point near which the next small problem gives one; until then its minimum says how far from the end that point is.
 """
 
 import numpy as np
 
-SHARE = 0.115                  # of the rows, that are in it; with those that crossed,
-MOST = 0.3                     # and at most
-SEED = 29                      # of the choice of far rows that bend, where the working set alone leads nowhere
-MOST_READS = 30                # reads of the working set, for one step at most
-FEWEST = 3                     # reads of them that must be left
-DEEPER = 0.3                   # tolerance of the small problem, in those of the whole
-NARROWER = 0.3                 # first width, in mean distances of the working set from the hinge
-BETTER = 0.5                   # part of the gap that is left by a step, or it has failed;
-FAILURES = 2                   # after so many in turn there is no more
-ROUGHLY = 0.001                # tolerance of a sample that bends, at least,
-UNSURE = 0.003                 # and part of the objective that its minimum may be off by
+SHARE = 0.115                  # part of the rows that are in the working set
+MOST = 0.3                     # the same with the rows that crossed, at most
+SEED = 29                      # of the sample of far rows that enter by the hinge, where the working set leads nowhere
+MOST_READS = 30                # reads of the working set for one step, at most
+FEWEST = 3                     # reads of the working set that `max_passes` must leave for another step
+DEEPER = 0.3                   # tolerance of the small problem over that of the whole
+NARROWER = 0.3                 # first smoothing width over the mean distance of the working set from the hinge
+BETTER = 0.5                   # part of the gap: a step that leaves more of it has failed
+FAILURES = 2                   # failed steps, one after the other, after which there is none
+ROUGHLY = 0.001                # least tolerance of a small problem with a sample of far rows
+UNSURE = 0.003                 # part of the objective by which the minimum of such a problem may be off
 
 
 class WorkingSetSteps:
@@ -44,7 +44,7 @@ class WorkingSetSteps:
 
     def __init__(self, sides):
         self.sides = sides
-        self.first, self.bends = True, False     # small problem; a sample of the far rows is among the rows asked for
+        self.first, self.bends = True, False     # first small problem; a sample of far rows is asked for
         self.failures, self.gap, self.objective, self.distance = 0, np.inf, np.inf, np.inf
         self.anchor = self.lines = None          # where the straight lines touch, and the sums of their dual variables
         self.posted = self.small = None          # the request for the working set, and the solver at work on it,
