@@ -58,11 +58,11 @@ class Stage:
     smoothing: float | None = None     # to begin with; None: the user's
     reads: float = np.inf      # after which the dual is given up
     on_trial: bool = False     # the dual is left far sooner where its gap does not fall fast enough
-    first_check: float = np.inf         # reads after which its gap is first looked at
+    first_check: float = np.inf         # reads after which the dual is first evaluated
     products: int = 0          # that a step may take in place of a factor
     sampled: Sampled | None = None     # rows whose curvature preconditions them
     columns: bool = False      # l1 steps read columns
-    working_set: bool = False  # steps to the optimum of the rows near the hinge are worth their reads
+    working_set: bool = False  # steps to the optimum of the working set are taken
     rank: int | None = None    # of a trial; None: at the knee of a spectrum that is not known yet
     step: float = np.nan       # of a trial, relative to what the curvature allows
 

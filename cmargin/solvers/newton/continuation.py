@@ -1,7 +1,7 @@
 """Newton's method on the smoothed hinge while the smoothing width goes to zero (SmSVM): what Python does of it.
 
 The steps are compiled (``_core/newton/_driver.pyx``); here is what happens between two slices of a tenth
-of a second: a callback is called, the clock looked at.
+of a second: a callback is called, the clock is read.
 """
 
 import numpy as np
@@ -25,9 +25,9 @@ def limits():
 
 
 class ContinuationNewton(InSlices, Newton):
-    """One binary problem on its way; `run` does the work, `result` can be looked at whenever it is left."""
+    """One binary problem on its way; `run` does the work, `result` is complete whenever it is left."""
 
-    working_set = None                     # what steps to the optimum of the rows near the hinge, if any
+    working_set = None                     # `WorkingSetSteps`, if any
 
     def __init__(self, rows, problem, settings, result=None, width=None, w=None, before=None, products=0,
                  or_leave=False, sampled=None):
@@ -65,7 +65,7 @@ class ContinuationNewton(InSlices, Newton):
         super().attend()                         # there may be no read left after that one
 
     def let_use_working_set(self, sides, now):
-        """Steps to the optimum of the working set: from the first evaluation, or once others have come close."""
+        """Steps to the optimum of the working set: from the first evaluation, or once Newton steps have come close."""
         self.working_set = WorkingSetSteps(sides)
         self.may_use_working_set = True
         if now:

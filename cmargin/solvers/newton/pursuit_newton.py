@@ -1,7 +1,7 @@
 """Margin pursuit by Newton's method, on the row pass of the smoothed hinge: what Python does of it.
 
 The steps are compiled (``_core/newton/_driver.pyx``). Many rows are begun on a tenth of them. Classes advance
-side by side; where somebody looks in after every pass, one after the other.
+side by side; with a callback after every pass, one after the other.
 """
 
 import time
@@ -239,7 +239,7 @@ class NewtonClasses:
     # ------------------------------------------------------------ what is left
 
     def trained(self):
-        """Classes that have been looked at, if only on a tenth of the rows."""
+        """Classes that were evaluated, if only on a tenth of the rows."""
         return [c for c, result in enumerate(self.results) if result.reads > 0]
 
     def take_in(self, c):

@@ -25,7 +25,7 @@ class ClassLists:
 
     @classmethod
     def of_part(cls, Y, shared):
-        """Of the rows of one place, by the `SharedLists` of all."""
+        """Of the rows of one shard, by the `SharedLists` of all shards."""
         lists = cls.from_indicator(Y, None)
         return replace(lists, n_negatives=shared.negatives(lists.n_negatives))
 
@@ -69,21 +69,21 @@ class ClassLists:
 
 
 class SharedLists:
-    """Every class's list dealt out to places, one after the other: each has its own positives, and of all negatives
+    """Every class's list dealt out to shards, one after the other: each has its own positives, and of all negatives
     that are drawn its share by the other rows it has."""
 
     def __init__(self, n_negatives, n_others):
         self.share, self.passed = n_negatives / np.maximum(n_others, 1), np.zeros(len(n_negatives), np.int64)
 
     def negatives(self, others):
-        """(n_classes,) that the next place draws, which has so many ``others``."""
+        """(n_classes,) negatives that the next shard draws, which has so many ``others``."""
         before = np.rint(self.passed * self.share)
         self.passed = self.passed + others
         return np.minimum(np.rint(self.passed * self.share) - before, others).astype(np.int64)
 
 
 class ClassShares:
-    """Of rows that lie elsewhere: what each class weighs among so many rows of mean weight 1, and the share of its
+    """Of rows in shards: what each class weighs among so many rows of mean weight 1, and the share of its
     other rows that is drawn in a pass."""
 
     def __init__(self, positive, n_rows, drawn=1.0):
