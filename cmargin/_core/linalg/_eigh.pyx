@@ -1,7 +1,7 @@
 """Leading eigenpairs of a symmetric matrix.
 
 LAPACK's syevr answers ``info = 0`` with no eigenvalue found, and leaves its outputs unwritten, when the matrix
-holds a single NaN or infinity; so the input is looked at first and the number found is checked along with info.
+holds a single NaN or infinity; so the input is checked first, and the number found along with info.
 """
 
 from cython cimport floating

@@ -367,9 +367,9 @@ cdef class Inverse:
 
 
 cdef class Kronecker(Inverse):
-    """(A (x) S + l2)^-1; A is 1 until it is told by `update`.
+    """(A (x) S + l2)^-1; A is 1 until `update` sets it.
 
-    ``mean`` (n_features,) of the rows is not looked at without intercept; ``values`` (rank + 1,) are eigenvalues of S,
+    ``mean`` (n_features,) of the rows is not read without intercept; ``values`` (rank + 1,) are eigenvalues of S,
     the last one that of everything else, ``vectors`` (n_features, rank) theirs.
     """
 

@@ -31,7 +31,7 @@ cdef double SHORT = 1e-3        # of a Newton step; shorter ones in float32 are 
 cdef double WELL = 1e-10        # of the squared residual, at best
 cdef double MOST_TIMES = 4.0    # as many products as at first
 cdef double EPS = 2.220446049250313e-16
-cdef Py_ssize_t PATIENCE = 10   # steps without a lower objective before its certificate is looked at
+cdef Py_ssize_t PATIENCE = 10   # steps without a lower objective after which the certificate is evaluated
 
 
 cdef class MultinomialNewton:
@@ -89,8 +89,8 @@ cdef class MultinomialNewton:
               Py_ssize_t may_spend, Py_ssize_t n_before=0):
         """Steps from V, where ``value`` is the objective and G its gradient; the rest is `MultinomialStep.begin`'s.
 
-        ``may_spend``: products from which on the caller wants to renew ``inverse``. Until then one that is a Kronecker
-        product, and knows the curvature of the classes at V, is told it at every point. ``n_before``: steps up to V.
+        ``may_spend``: products from which on the caller wants to renew ``inverse``. Until then an inverse that is a
+        Kronecker product gets the curvature of the classes anew at every point. ``n_before``: steps up to V.
         """
         self.place(V)
         self.kronecker = inverse if isinstance(inverse, Kronecker) else None

@@ -27,7 +27,7 @@ from cmargin._core.util._team cimport share_out
 
 cdef enum:
     MOST_TRIALS = 40            # of one line
-    SHORT = 65536               # numbers: looking at so few is not worth letting other threads of Python in
+    SHORT = 65536               # numbers: so few are read holding the interpreter's lock, as giving it away costs more
 
 cdef double SOLVED = 0.1        # of the preconditioned squared residual: then a system is solved, at first
 cdef double NEAR = 4.0          # times the gap that is wanted: so near it a product more is cheaper than another step

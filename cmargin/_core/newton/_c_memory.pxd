@@ -50,7 +50,7 @@ cdef struct plain_newton:
 cdef struct plain_rows:
     row_pass rows
     double *per_row              # (2, n_rows)
-    double *duals                # (2, n_rows), once a loss with a dual was looked at
+    double *duals                # (2, n_rows), once a loss with a dual was evaluated
     double *sums
     double *gradient
 

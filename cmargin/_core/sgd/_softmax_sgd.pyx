@@ -24,8 +24,8 @@ which is what an implicit step leaves of the row at curvature 1/4 = max p (1 - p
 is 1 where all rows have one length, and in the limit of short steps: the minimum sought is that of the risk. Never less
 than `LEAST_DAMPING`, or a class of one row far from all others would not be learnt.
 
-After the batches, others are only looked at, by the mean of the weights where there is one: passes judged by held-out
-rows are one call, which lets other threads of Python in once.
+After the batches, others are only scored, by the mean of the weights where there is one: a pass and its held-out rows
+are one call, which lets other threads of Python in once.
 """
 
 import numpy as np
@@ -431,7 +431,7 @@ cdef class Batches:
         self,
         const int64_t[::1] batches,          # IN    (n_batches,), the row of Z where each batch begins
         const int64_t[::1] scored,           # IN    (n_scored,), likewise of batches to be scored afterwards
-        Py_ssize_t n_train,                  # no batch reads Z from this row on; those looked at do
+        Py_ssize_t n_train,                  # no batch of ``batches`` reads Z from this row on; those of ``scored`` do
         const double[:, ::1] offset,         # IN    ((n_batches + n_scored) batch, n_classes), scores to add, or (0, 0)
         const double[::1] step,              # IN    (n_batches,)
         double bias_rate,
