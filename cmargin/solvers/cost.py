@@ -111,7 +111,7 @@ LIGHT_MANY_ROWS = 10.0           # mean C |x|^2
 # Dense rows whose Newton steps go by products of a sample try the dual where the mean of C |x|^2 is at most this
 # (smsvm.md, "The dual is priced").
 LIGHT_SAMPLED_ROWS = 1.0         # mean C |x|^2
-# So many dense rows, evenly spread, tell the mean of C |x|^2 (smsvm.md, "Of many dense rows the hinge").
+# The mean of C |x|^2 is taken over so many dense rows, evenly spread (smsvm.md, "Of many dense rows the hinge").
 ROWS_WEIGHED = 1024              # rows
 # The dual is tried first where Newton's method is priced higher than this (smsvm.md, "CSR rows of a few hundred
 # columns").
@@ -149,7 +149,7 @@ SMOOTH_SPARSE_DUAL_READS = 120   # reads of X
 SWEPT_ROWS_PER_COLUMN = 5        # rows per column
 # A sweep over a sample has one of so many dense rows at least (smsvm.md, "The squared hinge by the dual").
 ROWS_PER_SWEPT_ROW = 16          # rows
-# So many sparse rows, which are not swept, tell the ratio of |x|^2 to the ridge (asv_benches/compare_dual.py).
+# The ratio of |x|^2 to the ridge is taken over so many sparse rows, not swept (asv_benches/compare_dual.py).
 SPARSE_ROWS_WEIGHED = 500        # rows
 # Sweeps of the dual of a smooth loss take SWEEPS_FIRST + SWEEPS_EACH kappa v reads, kappa the mean |x|^2 over the
 # mean ridge and v the part of the rows that have no margin of 1: 8 to 45 reads where 9.8 to 40 were counted
@@ -159,8 +159,8 @@ SWEEPS_EACH = 5.0                # reads of X per kappa v
 # Rows without a margin of 1 are few, whatever kappa, if they are this part of a sample with a row a column, and of a
 # larger one less as its root (smsvm.md, "The squared hinge by the dual": 0.13 and 0.19 of five rows a column).
 FEW_WITHOUT_MARGIN = 0.4         # share of rows
-# Where few rows are without a margin of 1, so many reads tell clusters, which take 6 to 14, from other rows
-# (smsvm.md, "Few rows without a margin").
+# Where few rows are without a margin of 1, so many reads show whether they are in clusters, which take 6 to
+# 14 (smsvm.md, "Few rows without a margin").
 SHORT_TRIAL_READS = 20           # reads of X
 # Sparse rows of up to so many a column are few: the dual takes 0.79 of the time whatever the penalty (smsvm.md, "Few
 # sparse rows and the squared hinge").
@@ -197,7 +197,7 @@ SUBSET_FROM_ROWS = 20_000        # rows
 # Part of the rows that is the subset: with 5 and 15 % the worst of three seeds took 17 and 11.6 passes for 9.2
 # (smsvm.md, "After a subset, all rows start five times wider").
 SUBSET_SHARE = 0.1               # share of rows
-# So many rows tell how large the columns are before a subset is drawn, for long rows to be chosen more often; ten
+# So many rows measure the columns before a subset is drawn, for long rows to be chosen more often; ten
 # times as many change nothing (smsvm.md, "Rows of the subset are chosen by a hash").
 PILOT_ROWS = 2000                # rows
 # A subset of fewer rows a column says little about all rows (smsvm.md, "Smaller subsets do not pay").

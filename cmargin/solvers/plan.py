@@ -5,9 +5,9 @@ the outcomes of the stages before. Nothing is read for it. Where a choice needs 
 stage is a "probe", and the number arrives as its outcome. The numbers by which it chooses are in
 `cmargin.solvers.cost`; `cmargin.solvers.newton.stages` does what it says.
 
-    probe      tell a number of the rows
+    probe      measure a number of the rows
     dual       sweeps and Newton steps of the dual, perhaps given up
-    products   Newton steps by conjugate gradients with wide rows, perhaps given up
+    products   Newton steps by conjugate gradients, perhaps given up
     reduced    Newton steps in as many unknowns as there are rows
     subset     Newton steps on a tenth of the rows
     newton     Newton steps on all rows
@@ -94,7 +94,7 @@ def next_stage(stats, problem, settings, outcomes):
 def plan(stats, problem, settings, known=(), following=next_stage):
     """The stages of a fit whose outcomes are the expected ones: no stage is given up, no certificate falls short.
 
-    Probes tell what is in favour of the stage that they decide about, but for those whose outcomes are ``known``.
+    Probes are taken to favour the stage that they decide about, but for those whose outcomes are ``known``.
     ``following`` is `next_stage`, or what says it of another method.
     """
     stages, outcomes = [], list(known)
@@ -128,7 +128,7 @@ def refuse(problem, settings, stats):
 def dual_is_tried(stats, problem, settings, outcome_of):
     """True for rows whose curvature costs many reads of them, no l1, and l2 > 0; or the probe that would tell.
 
-    A smooth loss is looked at closer, problem by problem (`reads_foreseen`).
+    A smooth loss is priced more closely, problem by problem (`reads_foreseen`).
     """
     if stats.divided or not prices.has_dual_steps(problem.loss):
         return False
@@ -219,7 +219,7 @@ def reads_foreseen(stats, outcome_of):
         6 + 5 kappa v reads,       kappa = mean |x|^2 / mean ridge,
 
     where v is the part of the rows that have no margin of 1; where these are few but kappa is large, clusters need few
-    and other rows hundreds, which a trial tells.
+    and other rows hundreds, which a trial finds out.
     """
     price, n, m = prices.reads_of_newton(stats, True), stats.n_rows, stats.n_features
     few = stats.sparse and n <= cost.FEW_SPARSE_ROWS_PER_COLUMN * m        # few sweeps do, as a rule, whatever kappa

@@ -16,8 +16,8 @@ linear system K_FF d = u_F with K_FF = (y_i y_j <x_i, x_j>). Few rows are free, 
 
 Every row's part of the duality gap, C_i max(0, u_i) - a_i u_i >= 0, is known when it is read; an evaluation over all
 rows certifies when the sum is small enough. A free intercept b is the multiplier of sum a y = 0 (method of
-multipliers): it moves as if it were penalised, lightly, around the last b:
-as the coefficient of a column of small constants.
+multipliers): it moves as if it were penalised, lightly, around the last b, as the coefficient of a column of small
+constants.
 
 Dual variables of the squared hinge have no upper bound, and add a - r_i a^2 / 2 each to the bound, r_i = 1 / (2 C_i):
 r_i is added to |x_i|^2 and to the diagonal of K, r_i a_i taken off u_i, and the face is all rows with a_i > 0.
@@ -38,16 +38,16 @@ LARGEST_SCALE = 2.0            # of w: a larger one would make rounding, in a w 
 
 @lru_cache(maxsize=1)
 def stream_of(seed):
-    """All classes of a fit without a random_state have the same."""
+    """The random stream of a seed; all classes of a fit without a random_state have the same."""
     return class_streams(seed, 1)[0]
 
 
 class DualNewton(InSlices, DualDriver):
-    """One binary problem, l1 = 0 and l2 > 0, on its way; ``result`` can be looked at whenever it is left.
+    """One binary problem, l1 = 0 and l2 > 0, on its way; ``result`` is complete whenever it is left.
 
-    ``seed`` is of the order of the sweeps, ``w`` a warm start. After ``enough_reads`` the status is "left": Newton's
-    method on all columns had better go on; ``on_trial``: far sooner where the gap does not fall fast enough, which is
-    first looked at after ``first_evaluation`` reads, if not after some sweeps.
+    ``seed`` draws the order of the sweeps, ``w`` is a warm start. After ``enough_reads`` the status is "left", and
+    Newton's method on all columns goes on; ``on_trial``: far sooner where the gap does not fall fast enough. The gap is
+    first evaluated after ``first_evaluation`` reads at the latest.
     """
 
     way = (None, "dual")

@@ -1,4 +1,4 @@
-"""A sample of the rows as the dual of a smooth loss sees them: what it tells of the sweeps that all rows would need."""
+"""A sample of the rows as the dual of a smooth loss sees them: how many sweeps all rows would need."""
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class SampleOfDual:
     def without_margin(self):
         """Part of the rows that have no margin of 1: of the second half, those that a sweep moves.
 
-        Each is told when it is first met, so that it tells of rows to come rather than of those that w was made of.
+        Each is judged when it is first met, so that it stands for rows to come and not for those that w was made of.
         """
         return part_moved(self.rows.row_pass(self.signed_weight))
 

@@ -32,7 +32,7 @@ def judged(labels):
 def best_penalty(X, labels, weights, intercept, graded=False):
     """r of the penalty r/2 |w|² beside the sum over rows (not their mean) of s/2 (y - f(x))², for all problems.
 
-    A sum's, since that does not depend on how many rows there are: a prior of the weights is worth so many rows.
+    Beside a sum, since r then does not depend on how many rows there are: a prior counts as a fixed number of rows.
     X is (n, m) float64, dense or CSR; ``labels`` (n_problems, n) of -1 and 1; ``weights`` (n,) positive; ``graded``:
     whether the columns are very different.
     """
@@ -42,7 +42,7 @@ def best_penalty(X, labels, weights, intercept, graded=False):
     total, root = weights.sum(), np.sqrt(weights)[:, None]
     problems, exclusive = judged(labels)
     if not exclusive and not len(problems):
-        return size**2 * values.sum() / total    # nothing to judge by: what one row is worth
+        return size**2 * values.sum() / total    # nothing to judge by: the mean of |x|^2
     Y = labels.T if exclusive else labels[problems].T
     target = Y - (weights @ Y / total if intercept else 0.0)
     projected = vectors.T @ (root * target)

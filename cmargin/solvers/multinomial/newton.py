@@ -68,7 +68,7 @@ ABSENT = -60.0               # intercept of a class without rows: exp of it adds
 
 @dataclass
 class Settings:
-    """What a run is told."""
+    """What a run is to reach, and with what means."""
 
     l2: float                           # > 0; 1 / (C N) for scikit-learn's C, of two classes 2 / (C N)
     tol: float = 1e-4                   # relative duality gap, (P - D) / P, that ends the run
@@ -353,7 +353,7 @@ class Run(Resumable):
         return False
 
     def steps(self, most):
-        """Newton steps until one is to be looked at, or there were ``most``; what the point V then is."""
+        """Newton steps until Python has something to decide, or there were ``most``; what the point V then is."""
         source, newton = self.source, self.newton
         self.clock.watch()
         self.renew_inverse()
@@ -397,7 +397,7 @@ class Run(Resumable):
             self.inverse.update(source.class_curvature(source.probs, self.stride))
 
     def products_left(self):
-        """How many more there may be before pairs, or then blocks of the classes, are worth their cost."""
+        """How many more there may be before pairs, or then blocks of the classes, cost no more than products so far."""
         if self.plain:
             return int(np.ceil(pairs_cost(self.source) - self.products))
         if self.class_rows is None or not len(self.class_rows):
@@ -425,7 +425,8 @@ class Run(Resumable):
         self.class_copy = source.in_single_precision() if n == source.n_rows else source.dense_copy_of(self.class_rows)
 
     def prepare(self, plain):
-        """What preconditioners have of the rows; pairs of their second moment, or None: where these are worth it."""
+        """What preconditioners have of the rows; pairs of their second moment, None where they cost more than they
+        save."""
         source, l2, subset = self.source, self.settings.l2, np.sort(self.order[:SAMPLE])
         X, weight, pairs = source.copy_of(subset), source.weight[subset], None
         if plain is not False:

@@ -31,9 +31,9 @@ class InSlices:
 
     left = False                       # ended from outside
     gift = None                        # what was given for a checkpoint, until that is written
-    way = None, "whole"                # what a checkpoint names it by: problem, stage;
-    more: dict[str, object] = {}       # and what it needs besides
-    posted = None                      # the question that rows elsewhere will answer with their next read
+    way = None, "whole"                # problem and stage, by which a checkpoint names it
+    more: dict[str, object] = {}       # what a checkpoint needs besides
+    posted = None                      # the request that rows elsewhere will answer with their next read
 
     @property
     def worker(self):

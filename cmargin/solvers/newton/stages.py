@@ -204,7 +204,7 @@ class Stages:
             return Outcome("subset", "empty")
         inner = Result(np.zeros(rows.n_columns), passes=result.passes)
 
-        def hand_over():                         # whoever looks in meanwhile finds the subset's point and counts,
+        def hand_over():                         # a callback meanwhile finds the subset's point and counts,
             # neither objective nor gap: they are not the whole problem's. Of the driver, which calls it, it has nothing
             result.w, result.n_iter, result.passes = inner.w.copy(), n_iter + inner.n_iter, inner.passes
             result.history = history + [row[:5] + [np.nan, np.nan] + row[7:] for row in inner.history]

@@ -50,7 +50,7 @@ class ClassPasses:
         return _class_pass.ClassPass(self.source.rows, self.row_weight, self.loss, sums)
 
     def _wake(self, numbers):
-        """As many threads as are worth it for so many numbers to be read."""
+        """Use as many threads as gain time where so many numbers are read."""
         self.threads = worthwhile_threads(self.most_threads, numbers)
 
     def drawn(self, class_lo, offsets):

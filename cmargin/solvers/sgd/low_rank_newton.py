@@ -41,7 +41,7 @@ class Settings:
     fit_intercept: bool
     deadline: float | None
     interrupted: bool = False        # a Ctrl-C came before the run began
-    note: object = None              # (Stage) -> None, told of every stage and trial that begins
+    note: object = None              # (Stage) -> None, called as a stage or trial begins
 
 
 @dataclass

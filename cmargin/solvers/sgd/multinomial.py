@@ -363,8 +363,8 @@ class MultinomialRun(Run):
         self.fit.diverged[:] = lost
 
     def _keep(self, mean=None):
-        """Keep the weights, if they are finite, times the factor that suits them, to be those of the fit once somebody
-        looks; ``mean``: if known."""
+        """Keep the weights, if they are finite, times the factor that suits them, to be those of the fit once they
+        are asked for; ``mean``: if known."""
         kept = self.weights.mean(self.fit.inverse, copy=False) if mean is None else mean
         if kept.finite():
             self.kept = None                     # let go of first: `keep_weights` would keep these, were this the end

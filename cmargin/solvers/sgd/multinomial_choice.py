@@ -161,7 +161,7 @@ def choose(trial, problem, inverses, note=None):
     trial : Trial
     problem : TrialStats
     inverses : list of LowRankInverse, for the ranks of `ranks_to_try`
-    note : callable or None, told of every trial
+    note : callable or None, called with every trial
     """
     of_rank = dict(zip(ranks_to_try(problem), inverses, strict=True))
     judges = {"rank": lambda losses, best: surely_worse(best, losses),

@@ -55,7 +55,7 @@ class SoftmaxPasses:
     def run(self, weights, batches, step, bias_rate, n_train, held=NONE):
         """Step through ``batches`` (their first rows) with steps ``step`` (n_batches,).
 
-        Then the mean of the weights looks at the batches ``held``, for `scores`, where no call of its own is needed.
+        Then the batches ``held`` are scored by the mean of the weights, so that `scores` needs no call of its own.
         """
         per_slice = max(1, int(SLICE_FLOPS / self.flops))
         if weights.base is not None:

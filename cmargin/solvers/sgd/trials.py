@@ -16,7 +16,7 @@ def trials(problem, losses_of, judges, late=lambda: False, note=None):
     late : callable
         Whether no trial may follow the first.
     note : callable or None
-        Told of every `Stage` that begins.
+        Called with every `Stage` that begins.
     """
     outcomes, best = [], None
     while (stage := next_trial(problem, outcomes)) is not None and not (outcomes and late()):

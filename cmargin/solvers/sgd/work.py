@@ -36,7 +36,7 @@ class Work:
     """What the works of both methods have in common. ``shard`` is not kept, because it keeps this object."""
 
     streams_go_on = False                # whether this object lives as long as the fit
-    keeps_drawn = False                  # whether what a pass draws is worth sending to the tasks of all its parts
+    keeps_drawn = False                  # whether what a pass draws is sent to the tasks of all its parts
     checkpointed: tuple[str, ...] = ()   # arrays that are written to
     weights = Z = drawn = None
 
