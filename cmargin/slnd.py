@@ -374,7 +374,7 @@ class SLNDClassifier(TrainedByParts):
         before = start.passes_done if start else 0
         store = partial(self._store, units=units, about=about, before=before, in_parts=in_parts)
         try:
-           # a number beyond the range of doubles is told of once, by a warning of ours
+           # a number beyond the range of doubles is reported once, by a warning of ours
            with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 entropy = self._draw_seed() if checkpointer.found is None else checkpointer.found["entropy"]
                 fit, interruption = train(rows, lists, weight, settings, entropy, start,

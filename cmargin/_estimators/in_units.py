@@ -1,4 +1,4 @@
-"""SLND and its like where columns are of very different size: trained on rows in units, told of in those of X."""
+"""SLND and its like where columns are of very different size: trained on rows in units, reported in those of X."""
 
 import time
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ class InUnits:
     source: object                          # DataSource of the rows in units, or as they are
     columns: Columns | None = None
     said: str | None = None                 # a sentence on columns that nothing helps
-    interrupted: bool = False               # by a Ctrl-C while rows were looked at: the run ends as if it had heard it
+    interrupted: bool = False               # by a Ctrl-C while rows were read: the run ends as if it had heard it
     occurring: np.ndarray | None = None     # (n_kept,) int64, the columns that `without_empty_columns` left; None: all
     n_features: int = 0                     # columns of X
 

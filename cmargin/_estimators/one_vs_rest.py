@@ -96,7 +96,7 @@ class LinearOneVsRest(LinearClassifier):
             self._warn_of_constant(self._signs)
         blocks = source.score_blocks(Y, weight, effective_n_threads(self.n_jobs))
         store = partial(self._store, dtype=source.dtype)
-        # a number beyond the range of doubles is told of once, by a warning of ours
+        # a number beyond the range of doubles is reported once, by a warning of ours
         with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             run = self._run(blocks, start, self._deadline(begin))
             fit, interruption = run.run(self._watch(store, self._line), checkpointer)

@@ -229,7 +229,7 @@ def balanced(agreed, sums):
 
 @dataclass
 class Ending:
-    """How the fit ended on rank 0, as the others are told."""
+    """How the fit ended on rank 0, as the other ranks receive it."""
 
     attributes: dict
     interrupted: bool

@@ -109,7 +109,7 @@ def check_data(estimator, X, y, sample_weight=None, *, reset=True, n_threads=1, 
 
     X is left as scikit-learn's `validate_data` leaves it, an array or CSR matrix of float32 or float64, the one given
     wherever that is possible, or as `RowFiles` where it is too large, as `DeviceRows` of a tensor; y as an array or CSR
-    matrix; of the weights no number is looked at. The arrays of sparse input are checked before anything follows them,
+    matrix; numbers of the weights are not checked. The arrays of sparse input are checked before anything follows them,
     SciPy's and scikit-learn's methods included. Raises ValueError for broken sparse matrices, NaN, infinities, shapes.
 
     ``estimator`` gets ``n_features_in_`` and ``feature_names_in_``; ``reset`` False: X must have the same. As many as

@@ -9,7 +9,7 @@ from cmargin.data.places import place_of
 def open_rows(X: Any, y: Any = None, *, comm: Any = None, client: Any = None) -> Any:
     """The data source of the rows of ``X``, as `cmargin.data.source.DataSource` describes it.
 
-    What the numbers are is not looked at: NaN and infinity are for those to refuse who were given the data.
+    The numbers are not checked: NaN and infinity are for those to refuse who were given the data.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def open_rows(X: Any, y: Any = None, *, comm: Any = None, client: Any = None) ->
     comm : communicator with mpi4py's buffer methods, optional
         All its ranks call this together, each with rows of its own, in memory, and as ``y`` their signed weights s_i
         y_i, a column for every problem: ``row_pass(c, ...)`` takes problem c. Rank 0 gets the data source of all ranks'
-        rows, and ends with ``source.end()``; the others get a place whose ``serve()`` answers until then. A Ctrl-C is
+        rows, and ends with ``source.end()``; the others get an object whose ``serve()`` answers until then. A Ctrl-C is
         not kept back here, as it is in ``fit(..., comm=comm)``.
     client : distributed.Client, optional
         Of the cluster, where X is a Dask collection; the one in use if None. Views of such a data source are there once

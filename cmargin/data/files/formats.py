@@ -20,7 +20,7 @@ from cmargin.data.files.parquet import ParquetRows
 
 ENDINGS = (".npy", ".npz", ".parquet")       # of files; rows may be in a folder, too
 MOST_COLUMNS = 1 << 44       # eight bytes for each are what processors address
-PIECE = 1 << 20              # row pointers looked at together
+PIECE = 1 << 20              # row pointers checked together
 
 
 class Room:

@@ -1,4 +1,4 @@
-"""Chunks of rows one after the other, the next one read by a thread of its own while the last is looked at."""
+"""Chunks of rows one after the other, the next one read by a thread of its own while the last is summed."""
 
 import threading
 from concurrent.futures import Future, TimeoutError

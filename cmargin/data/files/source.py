@@ -132,7 +132,7 @@ class FileSource(RowsElsewhere):
                 if perf_counter() > until:
                     return
         except BaseException:
-            self.waiting, self.reading = [], []          # some rows have been looked at and others not
+            self.waiting, self.reading = [], []          # some rows have been summed and others not
             raise
 
     def read_next(self, until):

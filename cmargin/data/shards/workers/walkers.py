@@ -16,7 +16,7 @@ from cmargin.data.shards.workers.tasks import Partition, Round, says_failure
 
 @dataclass
 class About:
-    """What all tasks of a fit are told: how to make the work of a partition."""
+    """What every task of a fit receives: how to make the work of a partition."""
 
     work: type
     about: tuple
