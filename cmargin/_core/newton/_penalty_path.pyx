@@ -21,12 +21,12 @@ from cmargin._core.penalties._penalties cimport has_kinks
 from cmargin._core.penalties._penalty cimport lay_out, penalty_t
 
 # chosen on 40 problems; those and their passes are in doc/lab-notebook
-cdef double BEGIN = 0.1                  # the first l2, in mean curvatures of a column
-cdef double DECAY = 3                    # from one l2 to the next
+cdef double BEGIN = 0.1                  # the first l2 over the mean curvature of a column
+cdef double DECAY = 3                    # an l2 over the next
 # chosen on 24 problems, there too
-cdef double L1_BEGIN = 0.5               # the first l1, in the largest slope at w = 0: more holds all columns there
-cdef double L1_DECAY = 1.5               # from one l1 to the next,
-cdef double L1_ENOUGH = 0.5              # once the gap at the one is as small
+cdef double L1_BEGIN = 0.5               # the first l1 over the largest slope at w = 0; 1 would hold every column there
+cdef double L1_DECAY = 1.5               # an l1 over the next
+cdef double L1_ENOUGH = 0.5              # gap at one l1 from which on the next is taken
 
 
 cdef void move_to(newton_state *at, double l2, double l1) noexcept nogil:

@@ -1,4 +1,4 @@
-"""The driver between two steps, beside its vectors and what its maker sets: the numbers of every component."""
+"""What a checkpoint holds of a driver between two steps, its vectors apart: the plain numbers of every component."""
 
 from cmargin._core.newton._state cimport newton_state
 from cmargin._core.util._serialise cimport numbers_between, span

@@ -9,11 +9,11 @@ cdef struct next_width:
 cdef struct width_rule:
     double width                 # smoothing now
     double decay                 # by which a good step multiplies it
-    double widest                # it never gets wider
+    double widest                # largest width
     double tol                   # gap wanted
-    double last_gap              # of the evaluation before the last,
-    double now_gap               # and of the last
-    double stale_gap             # smallest for so many evaluations
+    double last_gap              # of the evaluation before the last
+    double now_gap               # of the last evaluation
+    double stale_gap             # smallest gap so far; the next says for how many evaluations
     int stale_evaluations
     int times_back               # that it went up again since
     next_width next              # once the step has been taken

@@ -1,8 +1,9 @@
 """The smoothing width of SmSVM: as fast to zero as the Newton steps can follow, and no further than the gap asks.
 
-Full steps: the path is followed, so go faster along it. Shorter ones: the model was not true this far, so stay, and
-after very short ones go back. Longer ones too, unless the gap has ceased to fall: then the width is what keeps it open.
-Unless smoothing costs little beside the gap: then it is not, so wait, and go back if that lasts (doc/lab-notebook).
+After full steps, which follow the path of its minima, the width falls faster and faster. After shorter ones, where the
+model was not true that far, it stays or falls little, and after very short ones it goes up. Longer ones count as short,
+unless the gap has ceased to fall, as the width then keeps it open. Where smoothing costs little beside the gap the
+width does not keep it open: it waits, and goes up if that lasts (doc/lab-notebook).
 """
 
 from libc.math cimport INFINITY, fabs, sqrt
@@ -14,12 +15,12 @@ cdef double VERY_SHORT = 0.25
 cdef double QUICKEST = 0.25              # decay of the width after full steps, at least
 cdef double ANEW = 0.6                   # decay once the width went up again
 cdef double ENOUGH = 0.5                 # smoothing error, in tolerances, that is small enough: the width stays there
-cdef int HELD = 3                        # evaluations without a smaller gap for which it does
-cdef double AHEAD = 0.3                  # smoothing error, in open gaps, below which it waits for the certificate
-cdef double FALLING = 0.8                # part of the smallest gap below which a gap is smaller
+cdef int HELD = 3                        # evaluations without a smaller gap after which any gap may hold the width
+cdef double AHEAD = 0.3                  # smoothing error over the open gap below which the width waits for the gap
+cdef double FALLING = 0.8                # part of the smallest gap so far that a gap must reach to count as smaller
 cdef int PATIENCE = 8                    # evaluations without a smaller gap before the width goes up again
 cdef double NEAR = 0.5                   # gap below which the width may wait at once
-cdef int MOST_BACK = 50                  # times that it goes up at most: then to its end
+cdef int MOST_BACK = 50                  # times that a gap that does not fall sends the width up; then it runs to zero
 
 
 cdef void begin_rule(width_rule *rule, double width, double widest, double decay, double tol) noexcept nogil:

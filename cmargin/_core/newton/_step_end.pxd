@@ -7,8 +7,8 @@ cdef struct line_rule:           # what a step must reach
     double slope_kept            # a full step is kept if the slope at its end is at most this part of the first
     double longest               # a step is at most so many Newton steps long
     double searched              # part of the first slope that a search may leave
-    double read_gain       # of the first slope: what a length that was searched for has to win
-    double vanishing             # decrease, beside the value, that no sum could show
+    double read_gain             # part of the first slope that a searched length has to win, or it is not read for
+    double vanishing             # decrease over the value that no sum can show
 
 
 cdef line_rule rule_of(const newton_state *at) noexcept nogil

@@ -59,7 +59,7 @@ cdef inline double l1_minimum_of_one(double curvature, double x, double slope, d
 
 
 cdef inline double l1_violation(double slope, double x, double l1) noexcept nogil:
-    # of the optimality condition of a column at x where everything but l1 |x| has that slope
+    # by how much a column at x violates its optimality condition, if everything but l1 |x| has that slope
     if x != 0:
         return fabs(slope + (l1 if x > 0 else -l1))
     return max(0.0, fabs(slope) - l1)

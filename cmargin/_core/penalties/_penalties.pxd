@@ -1,4 +1,4 @@
-"""The table of penalties: a penalty is a file here, and a line in each of these functions.
+"""The table of penalties: a penalty is a file here, and a line in each of these functions and in ``_penalties.pyx``.
 
 A penalty gives its value, its slope along a line with the places of its kinks, which columns it holds at zero, and
 its conjugate, which the dual value needs. All have a quadratic part, ``l2_each``, which is on the diagonal of the
@@ -13,12 +13,12 @@ from cmargin._core.penalties._ridge cimport ridge_value
 
 
 cdef inline bint has_kinks(const penalty_t *penalty) noexcept nogil:
-    # it is no quadratic, and columns may stay at zero
+    # whether it is no quadratic, so that columns may stay at zero
     return penalty.kind != RIDGE
 
 
 cdef inline bint has_bound(const penalty_t *penalty) noexcept nogil:
-    # there is no dual value without a penalty
+    # whether there is a dual value: not without a penalty
     return has_kinks(penalty) or penalty.l2 > 0
 
 
@@ -46,14 +46,14 @@ cdef inline bint holds_at_zero(const penalty_t *penalty, Py_ssize_t j, const dou
 
 
 cdef inline bint is_sharp(const penalty_t *penalty, Py_ssize_t j) noexcept nogil:
-    # column j can be held at zero
+    # whether column j can be held at zero
     return penalty.l1_each[j] > 0
 
 
 # ``penalty`` is a `cmargin.solvers.penalty.ElasticNet`; n and free are for the caller to set.
 cdef int take_penalty(penalty_t *to, penalty) except -1
 
-# The best of D(t a), 0 <= t <= 1, for S = ``total`` and |v_j| + noise_j, both (n,), noise may be NULL; n penalised
-# columns. Scratch (n,). It is 0, the bound of a = 0, at worst; NaN where there is no penalty, and so no bound.
+# The dual value: the best of D(t a), 0 <= t <= 1, for S = ``total`` and |v_j| + noise_j, both (n,), of n penalised
+# columns; noise may be NULL. Scratch (n,). It is 0, the bound of a = 0, at worst; NaN where there is no penalty.
 cdef double penalty_bound(const penalty_t *penalty, double total, Py_ssize_t n, const double *v, const double *noise,
                           double *scratch) noexcept nogil

@@ -1,4 +1,4 @@
-"""Dual values of a penalty: what it takes from a bound of the objective.
+"""The dual value D, from the conjugate of the penalty at the best multiple of the dual variables.
 
 For dual variables a with v = (1/N) sum s a y x and S = (1/N) sum s G(a), D(a) = S - sum phi_j*(v_j). G is concave and
 G(0) = 0, so that a part t of the dual variables adds t S at least: D(t a) >= t S - sum phi_j*(t v_j).

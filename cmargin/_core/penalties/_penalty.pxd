@@ -10,7 +10,7 @@ cdef struct penalty_t:           # sum over all columns but a free one of (l2/2)
     Py_ssize_t n                 # columns
     Py_ssize_t free              # the one that is not penalised, the last, or -1
     double l2
-    double l1                    # of ELASTIC_NET, over 0
+    double l1                    # > 0 for ELASTIC_NET, 0 for RIDGE
     # ---- pointers from here on; of a penalty that is not asked column by column they are NULL
     double *l2_each              # (n,), 0 for a free column
     double *l1_each              # (n,)

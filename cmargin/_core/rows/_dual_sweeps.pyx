@@ -1,4 +1,4 @@
-"""Sweeps over the dual variables of one binary problem, as many in a call as nobody has to check in between.
+"""Sweeps over the dual variables of one binary problem, as many in a call as need no check in between.
 
 With a few hundred rows at work a sweep takes less time than the NumPy calls that would surround it. So all that belongs
 to a sweep is here: order, step along its change, intercept, and whether another sweep is the best thing to do. A call
@@ -26,13 +26,13 @@ cdef enum:
     LONGEST_NAP = 7                  # sweeps that a row at its bound may be left out of, until the next evaluation
     NEVER = 2147483647
 
-cdef double ENOUGH = 0.7             # of the tolerance: a sweep's gap at which a first evaluation pays off
+cdef double ENOUGH = 0.7             # part of the tolerance: a sweep's gap at which a first evaluation pays off
 cdef double STRETCH = 4.0            # entries of rows swept, over columns, from which on vectors of columns cost little
 cdef double LONGEST = 1000.0         # sweeps' changes that the step along one may be long
-cdef double HELPFUL = 0.3            # a Newton step after which the gap is a larger part of that before:
-cdef double PATIENCE = 3             # the next needs so many times the slowness
-cdef Py_ssize_t FEW_MOVED = 3        # a Newton step is tried if no more rows than 3,
-cdef Py_ssize_t FACE_MOVED = 5000    # or one in 5,000 of the face, came to a bound or left one
+cdef double HELPFUL = 0.3            # part of the gap: a Newton step that leaves more of it was of little help
+cdef double PATIENCE = 3             # after such a step, factor on the sweeps still needed for the next to be tried
+cdef Py_ssize_t FEW_MOVED = 3        # rows that came to a bound or left one, up to which a Newton step is tried
+cdef Py_ssize_t FACE_MOVED = 5000    # the same as one row in so many of the face, where that is more
 
 # what a call ends with
 WISHES = {"another sweep": ANOTHER_SWEEP, "an evaluation": AN_EVALUATION, "a Newton step": A_STEP,

@@ -1,4 +1,4 @@
-"""The curvature block of a Newton step of SmSVM."""
+"""The curvature block of a Newton step: its columns, and the direction by it."""
 
 from cmargin._core.newton._state cimport newton_state
 from cmargin._core.penalties._penalty cimport penalty_t

@@ -11,9 +11,9 @@ from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton._state cimport FAILED, FOUND, action_id, newton_state
 from cmargin._core.newton.direction._bfgs cimport bfgs_add, bfgs_factor, bfgs_solve, bfgs_take
 
-cdef double COLUMNS_PER_EVALUATION = 15  # whose curvature costs as much as an evaluation without
-cdef double NO_CURVATURE = 1e-6          # mean of a row's, below which the gradient is a better direction than Newton's
-cdef double GAIN = log(100)              # of a Newton step
+cdef double COLUMNS_PER_EVALUATION = 15  # columns whose curvature costs as much as an evaluation without any
+cdef double NO_CURVATURE = 1e-6          # mean curvature of a row below which the gradient is a better direction
+cdef double GAIN = log(100)              # fall of the log of the gradient's norm in a Newton step
 
 
 cdef bint is_straight(const newton_state *at) noexcept nogil:

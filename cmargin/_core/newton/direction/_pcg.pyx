@@ -28,16 +28,16 @@ from cmargin._core.newton.direction._system cimport all_finite, curvature_is_los
 from cmargin._core.penalties._penalties cimport has_kinks
 from cmargin._core.rows._evaluate cimport SAMPLED_BLOCK
 
-cdef int MOST_BY_GRADIENT = 200          # in a fit that the gradient's norm ends
-cdef double ROUNDING_LEFT = 1e-16        # of |g|^2
-cdef double FORCING = 0.1                # of the gradient: what products may leave of it, far from the optimum,
-cdef double HINGE_FORCING = 0.3          # and with the hinge this times the root of the gap, if it is less, but
-cdef double LEAST_FORCING = 1e-3         # never less than this
-cdef double POOR = 0.3                   # of the gradient: preconditioned products that leave more are given up
-cdef double PART_OF_GAP = 0.01           # of the gap still open: what the residual may cost the certificate,
-cdef double PART_OF_END = 0.6            # or of `tol` where that is more, which ends the fit all the same
-cdef double FEWEST = 0.25                # rows of a sample, in those wanted, that the next one makes up for
-cdef double SINGLE = 1e-6                # of a diagonal entry: more than the rounding of single precision
+cdef int MOST_BY_GRADIENT = 200          # products of a step, in a fit that ends by the gradient's norm
+cdef double ROUNDING_LEFT = 1e-16        # part of |g|^2 that a residual may have by rounding alone
+cdef double FORCING = 0.1                # part of the gradient that the residual of a step may be, far from the optimum
+cdef double HINGE_FORCING = 0.3          # the same with the hinge, times the root of the gap, if that is less
+cdef double LEAST_FORCING = 1e-3         # the smallest such part
+cdef double POOR = 0.3                   # part of the gradient: preconditioned products that leave more are given up
+cdef double PART_OF_GAP = 0.01           # part of the open gap that the residual may cost the certificate
+cdef double PART_OF_END = 0.6            # part of `tol` that it may cost where that is more: the fit ends all the same
+cdef double FEWEST = 0.25                # rows of a sample over rows wanted: the next makes up for no fewer
+cdef double SINGLE = 1e-6                # part of a diagonal entry, more than the rounding of single precision
 
 
 cdef action_id begin_hessp(newton_state *at) noexcept nogil:
@@ -123,7 +123,7 @@ cdef void give_hessp_up(newton_state *at) noexcept nogil:
 
 
 cdef action_id without_hessp(newton_state *at) noexcept nogil:
-    # squares of the columns overflow, say: those who have a factor know what to do, or to say
+    # the diagonal is not finite, as squares of the columns overflow: steps by a factor know what to do
     give_hessp_up(at)
     at.bound.knows_rms = False
     return GIVE_UP if at.pcg.or_leave else ASK_AFRESH
