@@ -1,4 +1,4 @@
-"""`fit` over ranks and over Dask workers: what places of rows agree on first, and who ends how.
+"""`fit` over ranks and over Dask workers: what shards agree on first, and how each of them ends.
 
 Every place checks its own rows and says what they are. Where the driver is, on rank 0 or on Dask's client, what they
 say is compared: the union of the classes, one factor for all weights, the place of each one's rows among all; or a

@@ -1,4 +1,4 @@
-"""Places where the rows of a data set live; `open_rows` makes one of whatever is given."""
+"""Data sources: where the rows of a data set live; `open_rows` makes one of whatever is given."""
 
 from cmargin.data.open import open_rows
 

@@ -1,4 +1,4 @@
-"""Rows in one place, a file or the few files of a CSR matrix: their sizes, and a range of them read into memory.
+"""Rows in a file, or in the few files of a CSR matrix: their sizes, and a range of them read into memory.
 
 Each has ``name``, ``n_rows``, ``n_features``, ``dtype``, ``sparse``, ``entries``, the numbers stored, and ``any_rows``:
 whether some are read without their neighbours; and

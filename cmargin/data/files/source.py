@@ -1,5 +1,4 @@
-"""The data source of rows that stay in files: a read, chunk by chunk, serves all who ask by then.
-"""
+"""The data source of rows that stay in files: a read, chunk by chunk, serves all who ask by then."""
 
 import threading
 from dataclasses import dataclass

@@ -24,7 +24,7 @@ KEPT = 0.2                     # of the workers' memory that states of problems 
 
 
 class Question:
-    """What is asked of all places, and what is made of their answers."""
+    """What is asked of all partitions, and what is made of their answers."""
 
     wanted, answer = True, None
 
