@@ -48,7 +48,7 @@ cdef class RowBlocks:
         cdef Py_ssize_t[::1] active
         cdef pass_job *job = &self.rows.job
         if window == 0:
-            check_length("code", n, X.shape[0] if rows is None else rows.shape[0])
+            check_length("signed_weight", n, X.shape[0] if rows is None else rows.shape[0])
         if rows is not None:
             check_ascending("rows", rows, X.shape[0])
         if offset is not None:
