@@ -109,6 +109,8 @@ def columns_of(X, intercept, dtype, typical=False):
     if not largest > FAR_APART[np.dtype(dtype).char] * smallest:
         return None
     unit[unit == 0] = np.exp(np.median(np.log(unit[unit > 0])))          # columns that no row of these has
+    # weights are divided by units: of columns near the smallest numbers there are, they would leave the range
+    unit = np.maximum(unit, np.finfo(dtype).tiny / np.finfo(dtype).eps)
     # a centre that the rows' own numbers can be, so that what is taken off is what is put back
     return Columns(np.where(centred, mean, 0.0).astype(dtype).astype(float), unit)
 

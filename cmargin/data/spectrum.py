@@ -17,6 +17,7 @@ def spectrum(X, weights, centred, graded):
     would lose the small ones.
     """
     size = np.abs(X.data if sp.issparse(X) else X).max(initial=0.0) or 1.0
+    size = max(size, np.finfo(float).tiny)       # SciPy divides by the inverse of a number, which has to be finite
     return *_spectrum(X / size, weights, centred, graded), size
 
 

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from tensors import LIBRARIES
 
-from cmargin import MarginPursuitClassifier, PegasosClassifier
+from cmargin import MarginPursuitClassifier, PegasosClassifier, SLNDClassifier
 from cmargin.data.columns import columns_of, moments, without_digits
 from cmargin.solvers import cost
 
@@ -157,3 +157,21 @@ def test_rare_words_stay_small():
     X[:, 39] *= 1e4
     unit = columns_of(X, True, np.float32, typical=True).unit
     assert unit[0] == unit[1] == unit.min() > 0.1 and unit[39] > 1e3
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("n_small", [1, 3])
+@pytest.mark.parametrize("model", [MarginPursuitClassifier(), MarginPursuitClassifier(l2=0),
+                                   SLNDClassifier(random_state=0)], ids=str)
+def test_columns_near_the_smallest_numbers_leave_weights_that_are_numbers(model, n_small, container):
+    # weights times the inverse of such a unit, which is infinite, were NaN; the choice of l2 raised LinAlgError, and
+    # SLND said that the largest entry was infinite
+    X = Z.copy()
+    X[:, -n_small:] *= 1e-310
+    X = container(X)
+    found = model.fit(X, TWO)
+    assert np.isfinite(found.coef_).all() and np.isfinite(found.intercept_).all()
+    assert np.isfinite(found.decision_function(X)).all()
+    if n_small == 1 and model.l2 == "auto":          # without a penalty weights leave the range, which is told
+        assert found.score(X, TWO) > 0.98
