@@ -23,7 +23,7 @@ class ElasticNet:
         return self.l2 > 0 or self.has_kinks
 
     def value(self, w):
-        """Of weights (n_penalised,)."""
+        """The penalty at weights (n_penalised,)."""
         return self.l2 / 2 * float(w @ w) + self.l1 * float(np.abs(w).sum())
 
     def __str__(self):

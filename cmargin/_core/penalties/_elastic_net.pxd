@@ -85,3 +85,16 @@ cdef inline double elastic_net_multiple(double l2, double l1, double total, Py_s
             break
         root = (l2 * total + l1 * sizes) / squares
     return min(1.0, root)
+
+
+cdef inline double elastic_net_conjugate(double l2, double l1, double t, Py_ssize_t n,
+                                         const double *size) noexcept nogil:
+    # sum max(0, t |v_j| - l1)^2 / (2 l2); without l2 it is 0 at the multiple that `elastic_net_multiple` returns
+    cdef double squares = 0, over
+    cdef Py_ssize_t j
+    if l2 == 0:
+        return 0
+    for j in range(n):
+        over = t * size[j] - l1
+        squares += over * over if over > 0 else 0
+    return squares / (2 * l2)

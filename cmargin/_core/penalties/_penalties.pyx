@@ -8,9 +8,9 @@ import numpy as np
 
 from libc.math cimport INFINITY, NAN, fabs, isfinite
 
-from cmargin._core.penalties._elastic_net cimport elastic_net_multiple
+from cmargin._core.penalties._elastic_net cimport elastic_net_conjugate, elastic_net_multiple
 from cmargin._core.penalties._penalty cimport penalty_of
-from cmargin._core.penalties._ridge cimport ridge_multiple
+from cmargin._core.penalties._ridge cimport ridge_conjugate, ridge_multiple
 
 
 cdef int take_penalty(penalty_t *to, penalty) except -1:
@@ -26,15 +26,10 @@ cdef double best_multiple_of(const penalty_t *penalty, double total, Py_ssize_t 
 
 
 cdef double conjugate(const penalty_t *penalty, double t, Py_ssize_t n, const double *size) noexcept nogil:
-    # sum phi_j*(t |v_j|) for t as `best_multiple_of` has it
-    cdef double squares = 0, over
-    cdef Py_ssize_t j
-    if penalty.l2 == 0:
-        return 0
-    for j in range(n):
-        over = t * size[j] - penalty.l1
-        squares += over * over if over > 0 else 0
-    return squares / (2 * penalty.l2)
+    # sum phi_j*(t |v_j|) for the t that `best_multiple_of` returns
+    if penalty.kind == RIDGE:
+        return ridge_conjugate(penalty.l2, t, n, size)
+    return elastic_net_conjugate(penalty.l2, penalty.l1, t, n, size)
 
 
 cdef double penalty_bound(const penalty_t *penalty, double total, Py_ssize_t n, const double *v, const double *noise,
