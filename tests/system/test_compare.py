@@ -167,3 +167,17 @@ def test_the_default_penalty_beside_others(bench_script):
     name, default, best, _, median, worst = (cell.strip() for cell in row.strip("|").split("|"))
     assert name == "breast cancer" and float(default) > 88 and float(median) == float(worst)
     assert float(median) == pytest.approx(float(default) - float(best), abs=0.11)
+
+
+def test_wide_hinges_have_no_cliffs_along_their_penalties(bench_script):
+    # seeds 5 and 20 had one each: 509 reads for 3, and 43,522 that certified nothing
+    printed = [bench_script("cliffs", "--kind", "wide", "--seeds", seed, seed + 1) for seed in (5, 20)]
+    assert [text.splitlines()[-1] for text in printed] == 2 * ["wide: 0 cliffs in 25 fits"]
+
+
+def test_a_cliff_is_four_times_the_median_and_ten_reads_or_no_certificate(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHES))
+    from cliffs import is_cliff
+
+    reads, gaps = np.array([2.0, 2, 2, 9, 11, 2]), np.array([1e-5, 1e-4, 2e-4, 0, 0, np.nan])
+    assert is_cliff(reads, gaps).tolist() == [False, False, True, False, True, True]
