@@ -7,12 +7,10 @@ from cmargin._estimators.base import LinearClassifier
 from cmargin._estimators.docs import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.labels import Labels, code_labels, of_mean_1, signs_met
 from cmargin._estimators.predict import lazy_on_workers
-from cmargin._estimators.scores import as_given, log_shares_of, shares_of
 from cmargin._estimators.smsvm_fit import SmSVMFit
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, InvalidParameterError, check_parameter
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.deferred import Deferred
-from cmargin.data.device.arrays import to_host
 from cmargin.data.loss import Loss
 
 SOLVERS = ("auto", "cholesky", "woodbury", "cg", "dual")
@@ -233,11 +231,11 @@ class SmSVMClassifier(LinearClassifier):
         (n_samples, n_classes) array; for an indicator, each label's probability, not normalised
         """
         X = self._check_rows(X)
-        return as_given(X, shares_of(to_host(self._scores(X)), self._multilabel))
+        return self._shares(X)
 
     @available_if(of_logistic_loss)
     @lazy_on_workers
     def predict_log_proba(self, X):
         """Logarithm of `predict_proba`, from the scores: finite also where a probability is too small for its dtype."""
         X = self._check_rows(X)
-        return as_given(X, log_shares_of(to_host(self._scores(X)), self._multilabel))
+        return self._log_shares(X)

@@ -1,7 +1,7 @@
 """Predictions of linear models, on rows anywhere: scores, labels, probabilities, the same model of scikit-learn's."""
 
 from copy import copy
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, cast
 
 import numpy as np
@@ -13,9 +13,23 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from cmargin._core.losses._losses import LOSS_IDS
 from cmargin._core.losses._losses import posterior as _posterior
 from cmargin._core.util._fp_control import StandardArithmetic
+from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.docs import Method
 from cmargin._estimators.labels import positives_of
-from cmargin._estimators.scores import as_given, linear_scores, log_shares_of, log_softmax_of, shares_of, softmax_of
+from cmargin._estimators.scores import (
+    BEST,
+    SCORE_ENTRIES,
+    SCORES,
+    SOFTMAX,
+    TOP,
+    as_given,
+    log_of_shares,
+    log_shares_of,
+    log_softmax_of,
+    predicted,
+    shares_of,
+    top_of,
+)
 from cmargin._estimators.validation import check_columns, check_parameter, check_rows
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data.arrays import dense
@@ -24,9 +38,6 @@ from cmargin.data.converted import batches
 from cmargin.data.device.arrays import namespace_of, on_device, to_host
 from cmargin.data.open_here import opened
 from cmargin.data.places import on_workers, place_of
-
-SCORE_ENTRIES = 1 << 22          # scores held at a time by predict: 32 MB
-
 
 # ---------------------------------------------------------------- collections of workers
 
@@ -55,8 +66,11 @@ def by_blocks(estimator, method, X, more, named):
 
 
 def for_workers(estimator):
-    """A copy without names of columns, which have been compared, and callbacks, which may be of no use elsewhere."""
+    """A copy without names of columns, which have been compared, and callbacks, which may be of no use elsewhere; it
+    predicts in the worker's one thread."""
     there = copy(estimator)
+    if hasattr(there, "n_jobs"):
+        there.n_jobs = 1
     for name, value in list(vars(there).items()):
         if name in ("feature_names_in_", "callback"):
             delattr(there, name)
@@ -99,10 +113,13 @@ class LinearPredictions:
     def predict(self, X: Any) -> np.ndarray:
         """Label of the largest `decision_function`; for an indicator, the labels where it is positive.
 
-        Rows are scored in batches. Returns a NumPy array, as ``classes_`` is, whatever X is.
+        Rows are scored in blocks: no array of rows x classes is made. Returns a NumPy array, as ``classes_`` is,
+        whatever X is.
         """
         X = self._check_rows(X)
-        return np.concatenate([self._decide(self._decisions(X[rows])) for rows in self._batches(X)])
+        if self._binary or self._multilabel or self._ranking is None:
+            return np.concatenate([self._decide(self._decisions(X[rows])) for rows in self._batches(X)])
+        return self.classes_[to_host(self._predicted(X, BEST))[:, 0]]
 
     def to_sklearn(self) -> Any:
         """The same classifier as a fitted object of scikit-learn, which predicts without this package.
@@ -168,8 +185,31 @@ class LinearPredictions:
     def _batches(self, X):
         return batches(X, max(1, SCORE_ENTRIES // self.coef_.shape[0]))
 
+    @property
+    def _ranking(self):
+        """(n_problems,) intercepts of scores that rank the classes as `_decisions` do, or None."""
+        return self.intercept_
+
     def _scores(self, X):
-        return linear_scores(X, self.coef_, self.intercept_)
+        return self._predicted(X, SCORES, self.intercept_)
+
+    def _predicted(self, X, what, intercept=None, n_top=1):
+        return predicted(X, self.coef_, self._ranking if intercept is None else intercept, what,
+                         effective_n_threads(getattr(self, "n_jobs", None)), n_top)
+
+    def _shares(self, X):
+        """Probabilities, one column a class; batch by batch, so that little more is held than what is returned."""
+        return as_given(X, np.concatenate([shares_of(to_host(self._decisions(X[rows])), self._multilabel)
+                                           for rows in self._batches(X)]))
+
+    def _log_shares(self, X):
+        """Their logarithms."""
+        def of(rows):
+            odds = to_host(self._decisions(X[rows]))
+            logarithms = partial(log_shares_of, multilabel=self._multilabel)
+            return log_of_shares(shares_of(odds, self._multilabel), odds, logarithms)
+
+        return as_given(X, np.concatenate([of(rows) for rows in self._batches(X)]))
 
 
 class PosteriorPredictions(LinearPredictions):
@@ -189,9 +229,9 @@ class PosteriorPredictions(LinearPredictions):
 
         Returns
         -------
-        (n_samples,) array for two classes (positive: ``classes_[1]``), else (n_samples, n_problems); float64 and
-        finite: a row whose scores leave the range of its dtype keeps their signs and proportions, the largest at the
-        end of the range. Of a tensor X, as from all methods but those that give labels: a tensor of its library and
+        (n_samples,) array for two classes (positive: ``classes_[1]``), else (n_samples, n_problems); of the dtype
+        of X, and finite: a row whose scores leave its range keeps their signs and proportions, the largest at the end
+        of the range. Of a tensor X, as from all methods but those that give labels: a tensor of its library and
         dtype, where X is
         """
         return super().decision_function(X)
@@ -206,9 +246,9 @@ class PosteriorPredictions(LinearPredictions):
     def posterior(self, X: Any) -> np.ndarray:
         """Raw posteriors f(h_c(x)) under the prior of the rows visited (BSN eq. 4); shaped as `decision_function`."""
         X = self._check_rows(X)
+        if self._softmax:
+            return self._predicted(X, SOFTMAX)
         scores = self._scores(X)
-        if self._multinomial and not self._binary:
-            return softmax_of(scores)
         scores = to_host(scores[:, 0] if self._binary else scores)
         return as_given(X, expit(scores) if self._multinomial else self._posterior_of(scores))
 
@@ -225,19 +265,17 @@ class PosteriorPredictions(LinearPredictions):
         loss the softmax of the scores
         """
         X = self._check_rows(X)
-        odds = self._decisions(X)
-        if self._multinomial and not self._binary:
-            return softmax_of(odds)
-        return as_given(X, shares_of(to_host(odds), self._multilabel))
+        return self._predicted(X, SOFTMAX) if self._softmax else self._shares(X)
 
     @lazy_on_workers
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithm of `predict_proba`, from the scores: finite also where a probability is too small for its dtype."""
         X = self._check_rows(X)
-        odds = self._decisions(X)
-        if self._multinomial and not self._binary:
-            return log_softmax_of(odds)
-        return as_given(X, log_shares_of(to_host(odds), self._multilabel))
+        if not self._softmax:
+            return self._log_shares(X)
+        if on_device(scores := self._scores(X)):
+            return log_softmax_of(scores)
+        return log_of_shares(self._predicted(X, SOFTMAX), scores, log_softmax_of)
 
     @lazy_on_workers
     def predict_top_k(self, X: Any, k: int) -> np.ndarray:
@@ -254,14 +292,14 @@ class PosteriorPredictions(LinearPredictions):
         """
         X = self._check_rows(X)
         check_parameter(self, "k", k, integer=(1, len(self.classes_), f"[1, n_classes={len(self.classes_)}]"))
+        if self._ranking is not None and len(self.classes_) == self.coef_.shape[0]:
+            return self.classes_[to_host(self._predicted(X, TOP, n_top=k))]
         return np.concatenate([self._top(to_host(self._decisions(X[rows])), k) for rows in self._batches(X)])
 
     def _top(self, odds, k):
         if self._binary and not self._multilabel:
             odds = np.hstack([-odds, odds])
-        best = np.argpartition(-odds, k - 1, axis=1)[:, :k]
-        order = np.argsort(-np.take_along_axis(odds, best, axis=1), axis=1, kind="stable")
-        return self.classes_[np.take_along_axis(best, order, axis=1)]
+        return self.classes_[top_of(odds, k)]
 
     @property
     def _loss_trained(self):
@@ -273,25 +311,35 @@ class PosteriorPredictions(LinearPredictions):
     def _multinomial(self):
         return self._loss_trained == "multinomial"
 
+    @property
+    def _softmax(self):
+        """Whether probabilities are the softmax of the scores."""
+        return self._multinomial and not self._binary
+
+    @property
+    def _ranking(self):
+        if self._multinomial:
+            return self.intercept_
+        correction = self._prior_correction()
+        if self._loss_trained == "logistic":
+            return self.intercept_ + correction
+        return None if correction.any() else self.intercept_     # of one rising function of every score
+
     def _posterior_of(self, scores):
         loss, out = LOSS_IDS[self._loss_trained], np.empty(scores.shape)
         _posterior(loss, np.ascontiguousarray(scores, dtype=np.float64).ravel(), out.reshape(-1))
         return out
 
     def _decisions(self, X):
-        """Corrected log-odds of every problem, (n, n_problems)."""
-        scores = self._scores(X)
-        if self._multinomial and on_device(scores):
-            return scores
-        scores = np.asarray(to_host(scores), dtype=np.float64)
+        """Corrected log-odds of every problem, (n, n_problems), of the dtype of the scores."""
         if self._multinomial:
-            return scores
-        if self._loss_trained == "logistic":
-            odds = scores                            # ln(f/(1-f)) itself, without the detour through f
-        else:
-            f = np.clip(self._posterior_of(scores), 1e-15, 1 - 1e-15)
-            odds = np.log(f) - np.log1p(-f)
-            odds = odds + 1e-9 * scores              # where f is clipped, the score still ranks
+            return self._scores(X)
+        if self._loss_trained == "logistic":         # ln(f/(1-f)) is the score, without the detour through f
+            return to_host(self._predicted(X, SCORES))
+        scores = np.asarray(to_host(self._scores(X)))
+        f = np.clip(self._posterior_of(scores), 1e-15, 1 - 1e-15)
+        odds = np.log(f) - np.log1p(-f)
+        odds = odds + 1e-9 * scores                  # where f is clipped, the score still ranks
         return odds + self._prior_correction()
 
     def _prior_correction(self):
@@ -306,11 +354,9 @@ class PosteriorPredictions(LinearPredictions):
     def _linear_form(self):
         if self._multinomial:
             return dense(self.coef_), self.intercept_, "logistic" if self._binary else "softmax"
-        correction = self._prior_correction()
         if self._loss_trained == "logistic":
-            intercept = (self.intercept_ + correction).astype(self.intercept_.dtype)
-            return dense(self.coef_), intercept, "logistic"
-        if correction.any():
+            return dense(self.coef_), self._ranking.astype(self.intercept_.dtype), "logistic"
+        if self._ranking is None:
             raise ValueError(f"With loss={self._loss_trained!r} and drawn negatives the correction for the prior is no "
                              "linear function of the features; train with loss='logistic' or "
                              "negatives_per_positive=None.")

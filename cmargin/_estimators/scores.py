@@ -1,33 +1,116 @@
-"""Scores of a linear model that are numbers, whatever finite numbers the rows and the weights hold."""
+"""Scores of a linear model that are numbers, whatever finite numbers the rows and the weights hold; what follows from
+them: the best classes, the softmax."""
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.utils.extmath import safe_sparse_dot
 
+from cmargin._core.rows._predicted_rows import predict_rows
+from cmargin._core.rows._rows import Rows
+from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data.arrays import dense, exponent, scaled_rows, stored
-from cmargin.data.device.arrays import namespace_of, on_device
+from cmargin.data.converted import batches
+from cmargin.data.device.arrays import namespace_of, on_device, to_host
+from cmargin.data.memory.row_pass import SMALL
+
+SCORES, BEST, TOP, SOFTMAX = range(4)   # a `prediction` of the kernel
+
+SCORE_ENTRIES = 1 << 22          # scores between two chances to be interrupted, and at most held by predict: 32 MB
 
 
-def linear_scores(X, coef, intercept):
-    """<w_c, x_i> + b_c of every row and problem, (n, n_problems), of the dtype of X and coef; on the device of X.
+def predicted(X, coef, intercept, what=SCORES, n_threads=1, n_top=1):
+    """Scores <w_c, x_i> + b_c of every row and problem, (n, n_problems), or what is asked for of them.
+
+    BEST: the class of the largest, (n, 1) int64; TOP: those of the largest ``n_top``, largest first; SOFTMAX:
+    (n, n_problems). Of the dtype of X; on the device of X. Rows are scored in blocks, and of those in
+    memory each block is finished while it is in cache: no more is held than a block and what is returned.
 
     A row whose sums leave the range of its dtype is summed scaled down by powers of 2; the scores of such a row are
     then given in the proportions they have, the largest as the largest finite number, so that their signs and their
     order are right and none is NaN.
     """
     if getattr(X, "linear_scores", None) is not None:
-        return _scores_on_device(X, coef, intercept)
-    at_once = getattr(X, "at_once", None)
-    if at_once is not None:
-        return np.concatenate([linear_scores(X[lo:lo + at_once], coef, intercept) for lo in range(0, len(X), at_once)])
-    with np.errstate(over="ignore", invalid="ignore"):
-        weights = coef.astype(X.dtype, copy=False)           # or rows of single precision would be copied as doubles
-        weights = weights if np.isfinite(stored(weights)).all() else coef
-        scores = np.asarray(safe_sparse_dot(X, weights.T, dense_output=True) + intercept)
-    lost = np.flatnonzero(~np.isfinite(scores).all(axis=1))
-    if len(lost):
-        scores[lost] = _scaled_scores(X[lost], coef, intercept, np.finfo(scores.dtype).max)
-    return scores
+        return _of_scores(_scores_on_device(X, coef, intercept), what, n_top)
+    most = max(1, SCORE_ENTRIES // coef.shape[0])
+    if isinstance(X, np.ndarray) or (sp.issparse(X) and not sp.issparse(coef)):
+        blocks = (slice(lo, min(lo + most, X.shape[0])) for lo in range(0, X.shape[0], most))
+        model, out = _Model(X, coef, intercept, n_threads), None
+    else:
+        blocks, model, out = batches(X, most), None, None
+    for rows in blocks:
+        block = X if model is not None else X[rows]
+        part = model or _Model(block, coef, intercept, n_threads)
+        if out is None:
+            out = part.room(X.shape[0], what, n_top)
+        part.predict(block, rows if model is not None else slice(0, block.shape[0]), what, out[rows])
+    return out
+
+
+class _Model:
+    """Weights and intercepts of the dtype that scores of rows like ``X`` have, or, where they have no place in it, of
+    float64."""
+
+    def __init__(self, X, coef, intercept, n_threads):
+        self.coef, self.intercept, self.dtype = coef, intercept, X.dtype
+        if not (_has_place_in(X.dtype, stored(coef)) and _has_place_in(X.dtype, intercept)):
+            self.dtype = np.dtype(np.float64)
+        self.bias = np.ascontiguousarray(intercept, self.dtype)
+        if sp.issparse(coef):
+            self.weights = coef.astype(self.dtype)
+            return
+        self.weights, entries = np.ascontiguousarray(coef, self.dtype), X.nnz if sp.issparse(X) else X.size
+        # the transpose is a copy, of more numbers than a few rows have entries
+        by_feature = sp.issparse(X) and (entries >= X.shape[1] or len(coef) == 1)
+        self.by_feature = np.ascontiguousarray(self.weights.T) if by_feature else None
+        self.rows, self.n_threads = Rows(X), n_threads if entries * len(coef) >= SMALL else 1
+
+    def room(self, n, what, n_top):
+        """What is returned of ``n`` rows."""
+        if what in (BEST, TOP):
+            return np.empty((n, n_top), np.int64)
+        return np.empty((n, self.coef.shape[0]), self.dtype)
+
+    def predict(self, X, rows, what, out):
+        n = rows.stop - rows.start
+        if sp.issparse(self.coef):
+            with np.errstate(over="ignore", invalid="ignore"):
+                scores = safe_sparse_dot(X[rows], self.weights.T, dense_output=True) + self.bias
+            lost = np.flatnonzero(~np.isfinite(scores).all(axis=1))
+            out[...] = _of_scores(scores, what, out.shape[1])
+        else:
+            numbers, classes = np.empty((0, 1), self.dtype), np.empty((0, 1), np.int64)
+            numbers, classes = (numbers, out) if what in (BEST, TOP) else (out, classes)
+            flags = np.empty(n, np.uint8)
+            with single_threaded_blas():
+                predict_rows(self.rows, rows.start, n, self.weights, self.by_feature, self.bias, what, self.n_threads,
+                             numbers, classes, flags)
+            lost = np.flatnonzero(flags)
+        if len(lost):
+            scores = _scaled_scores(X[lost + rows.start], self.coef, self.intercept, np.finfo(self.dtype).max)
+            out[lost] = _of_scores(scores.astype(self.dtype), what, out.shape[1])
+
+
+def _has_place_in(dtype, a):
+    with np.errstate(over="ignore"):
+        return a.dtype == dtype or bool(np.isfinite(a.astype(dtype)).all())
+
+
+def _of_scores(scores, what, n_top):
+    """The same of scores that are there."""
+    if what == BEST:
+        return namespace_of(scores).argmax(scores, axis=1)[:, None]
+    if what == TOP:
+        return top_of(scores, n_top)
+    return softmax_of(scores) if what == SOFTMAX else scores
+
+
+def top_of(scores, n):
+    """(n_rows, n) places of the ``n`` largest scores of each row, largest first; of equal ones any."""
+    scores = to_host(scores)
+    best = np.argpartition(-scores, n - 1, axis=1)[:, :n]
+    order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(best, order, axis=1)
 
 
 def as_given(X, result):
@@ -39,7 +122,8 @@ def as_given(X, result):
 def softmax_of(scores):
     """Row by row."""
     if not on_device(scores):
-        return softmax(scores, axis=1)
+        with np.errstate(over="ignore"):                         # of scores at both ends of the range
+            return softmax(scores, axis=1)
     xp = namespace_of(scores)
     e = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
     return e / xp.sum(e, axis=1, keepdims=True)
@@ -48,7 +132,7 @@ def softmax_of(scores):
 def log_softmax_of(scores):
     """Row by row: finite wherever the scores are, also where the share itself is no more than 0."""
     if not on_device(scores):
-        with np.errstate(over="ignore"):                         # of scores at both ends of the range
+        with np.errstate(over="ignore"):
             return np.maximum(log_softmax(scores, axis=1), -np.finfo(scores.dtype).max)
     xp = namespace_of(scores)
     off = scores - xp.max(scores, axis=1, keepdims=True)
@@ -65,7 +149,7 @@ def shares_of(odds, multilabel):
         return share
     if odds.shape[1] == 1:
         return np.hstack([expit(-odds), share])
-    lost = share.sum(axis=1) < np.finfo(float).tiny              # every class is ruled out: what is left of their odds
+    lost = share.sum(axis=1) < np.finfo(odds.dtype).tiny         # every class is ruled out: what is left of their odds
     share[lost] = np.exp(odds[lost] - odds[lost].max(axis=1, keepdims=True))
     return share / share.sum(axis=1, keepdims=True)
 
@@ -77,6 +161,21 @@ def log_shares_of(odds, multilabel):
         return log_expit(odds)
     share = log_expit(odds)
     return share if multilabel else share - np.logaddexp.reduce(share, axis=1, keepdims=True)
+
+
+def log_of_shares(shares, scores, logarithms):
+    """Logarithms of ``shares`` by ``logarithms`` of the scores, which have them also where a share is close to 0 or 1.
+
+    In single precision they are those of the shares as they are, as scikit-learn's checks expect, but where a share is
+    close to 0.
+    """
+    if scores.dtype == np.float64:
+        return logarithms(scores)
+    with np.errstate(divide="ignore"):
+        result = np.log(shares)
+    far = np.flatnonzero((shares < 2 ** 20 * np.finfo(shares.dtype).tiny).any(axis=1))
+    result[far] = logarithms(scores[far])
+    return result
 
 
 def _scores_on_device(X, coef, intercept):

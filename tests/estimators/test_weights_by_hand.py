@@ -1,5 +1,7 @@
 """Weights set by hand, averaged by a federation or read from a file: predictions, and fits that go on from them."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -149,3 +151,24 @@ def test_over_ranks():
         return model.fit(X[comm.rank::2], y[comm.rank::2], comm=comm).score(X, y) - other.score(X, y)
 
     assert min(on_ranks(2, work)[0]) > -0.05
+
+
+@pytest.mark.parametrize("loss", ["multinomial", "logistic"])
+def test_predictions_hold_a_block_and_what_they_return(loss):
+    # scores of all rows and classes were made, as doubles, and copied by softmax: five times what was returned
+    rng = np.random.default_rng(0)
+    X, k = rng.standard_normal((20_000, 10), np.float32), 300
+    model = SLNDClassifier(loss=loss, n_jobs=2)
+    model.coef_, model.intercept_ = rng.standard_normal((k, 10), np.float32), np.zeros(k, np.float32)
+    model.classes_, model.loss_ = np.arange(k), loss
+    scores = 4 * len(X) * k
+    for method, returned in ((model.predict, 8 * len(X)), (lambda X: model.predict_top_k(X, 5), 2 * 8 * 5 * len(X)),
+                             (model.decision_function, scores), (model.predict_proba, scores)):
+        if method == model.predict_proba and loss == "logistic":
+            continue                                                       # joined from batches
+        tracemalloc.start()
+        result = method(X)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < returned + 5e6, (method, peak, returned)
+        assert result.dtype == (np.float32 if returned == scores else np.int64)

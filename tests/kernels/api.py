@@ -29,6 +29,7 @@ from cmargin._core.rows._dual_evaluate import smooth_minimum
 from cmargin._core.rows._dual_face import newton_step
 from cmargin._core.rows._dual_rows import DualBlocks
 from cmargin._core.rows._dual_sweeps import WISHES, DualSweeps
+from cmargin._core.rows._predicted_rows import predict_rows
 from cmargin._core.rows._row_sample import chosen, numbers
 from cmargin._core.rows._row_windows import RowWindows
 from cmargin._core.rows._rows import Rows
