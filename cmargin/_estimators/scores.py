@@ -8,6 +8,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from cmargin._core.rows._predicted_rows import predict_rows
 from cmargin._core.rows._rows import Rows
+from cmargin._runtime.aligned import aligned_throughout
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data.arrays import dense, exponent, scaled_rows, stored
 from cmargin.data.converted import batches
@@ -63,7 +64,7 @@ class _Model:
         # the transpose is a copy, of more numbers than a few rows have entries
         by_feature = sp.issparse(X) and (entries >= X.shape[1] or len(coef) == 1)
         self.by_feature = np.ascontiguousarray(self.weights.T) if by_feature else None
-        self.rows, self.n_threads = Rows(X), n_threads if entries * len(coef) >= SMALL else 1
+        self.rows, self.n_threads = Rows(aligned_throughout(X)), n_threads if entries * len(coef) >= SMALL else 1
 
     def room(self, n, what, n_top):
         """What is returned of ``n`` rows."""
