@@ -4,7 +4,8 @@ from cmargin._core.rows._tiles cimport row_source
 
 
 cdef enum:
-    AHEAD = 2                        # rows asked for before they are needed
+    AHEAD = 4                        # rows asked for before they are needed,
+    FAR_AHEAD = 8                    # and before that what is kept of a row, and where it begins
 
 
 cdef struct dual_rows:               # nothing is copied

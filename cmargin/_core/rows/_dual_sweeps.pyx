@@ -12,15 +12,18 @@ its bound leaves until the next evaluation.
 import numpy as np
 
 from libc.math cimport INFINITY, fabs, log, pow
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 from cmargin._core.rows._dual_evaluate cimport balance_part, balancing, begin_balancing
-from cmargin._core.rows._dual_rows cimport AHEAD, DualBlocks, dual_rows, gap_at, mean_product, take_mean, gain_of
+from cmargin._core.rows._dual_rows cimport (
+    AHEAD, FAR_AHEAD, DualBlocks, dual_rows, gap_at, mean_product, take_mean, gain_of,
+)
 from cmargin._core.rows._tiles cimport add_row, fetch_row, row_product
 from cmargin._core.util._random cimport shuffle_places
 from cmargin._core.util._serialise cimport numbers_between, restore, serialised, span
 from cmargin._core.util._shapes cimport must_fit
+from cmargin._core.util._simd cimport PREFETCH, prefetch_of_six
 
 cdef enum:
     LONGEST_NAP = 7                  # sweeps that a row at its bound may be left out of, until the next evaluation
@@ -215,13 +218,13 @@ cdef void begin_sweep(dual_sweeps *at) noexcept nogil:
         at.queue[n] = at.order[k]
         n += at.wake[at.order[k]] <= at.now
     at.stretches = n * at.rows.density > STRETCH
-    if n > 0:
-        shuffle_places(at.queue, n, at.stream)
     if at.stretches:
-        for k in range(n):
+        for k in range(n):                                       # while they are in order
             i = at.queue[k]
             at.before[i] = at.a[i]
         memcpy(at.w_before, at.w, (at.rows.m + 1) * sizeof(double))
+    if n > 0:
+        shuffle_places(at.queue, n, at.stream)
     if at.rows.mean != NULL:
         memcpy(at.apart, at.w, (at.rows.m + 1) * sizeof(double))
     at.held, at.constant = 0, -mean_product(at.rows, at.w)
@@ -241,13 +244,20 @@ cdef void go_on(dual_sweeps *at, double until) noexcept nogil:
     cdef double *w = at.apart
     cdef const double *x_dot_mean = rows.x_dot_mean
     cdef Py_ssize_t *queue = at.queue
-    cdef Py_ssize_t k = at.at, n = at.n_queued, m = rows.m, i
+    cdef Py_ssize_t k = at.at, n = at.n_queued, m = rows.m, i, soon
+    cdef const int64_t *starts = rows.source.X.starts
     cdef double u, slope, ridge, sign, old, new, change
     while k < n and at.worked < until:
         i = queue[k]
         k += 1
         at.worked += 1
-        if k + AHEAD <= n:                                   # the next rows lie anywhere
+        if k + FAR_AHEAD <= n:                               # the next rows lie anywhere, what is kept of them too
+            soon = queue[k + FAR_AHEAD - 1]
+            prefetch_of_six(soon, a, upper, rows.signed_weight, rows.ridge, rows.square, x_dot_mean)
+            PREFETCH(at.nap + soon)
+            if starts != NULL:
+                PREFETCH(starts + soon)
+        if k + AHEAD <= n:
             fetch_row(&rows.source, queue[k + AHEAD - 1])
         sign = 1 if rows.signed_weight[i] >= 0 else -1
         u = 1 - sign * (rows.bias * w[m] + at.constant - at.held * x_dot_mean[i] + row_product(&rows.source, i, w))

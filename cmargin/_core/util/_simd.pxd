@@ -17,6 +17,9 @@ cdef extern from "_simd.h" nogil:
     void row_prefetch_f(const float *x, Py_ssize_t n) noexcept
     void row_prefetch_d(const double *x, Py_ssize_t n) noexcept
     double lane_sum(const double *x, Py_ssize_t n) noexcept
+    void PREFETCH(const void *address) noexcept
+    void prefetch_of_six(Py_ssize_t i, const double *a, const double *b, const double *c, const double *d,
+                         const double *e, const double *f) noexcept
 
 
 cdef inline double row_dot(const floating *a, const floating *b, Py_ssize_t n) noexcept nogil:
