@@ -121,6 +121,7 @@ cdef int rows_new(const cmargin_matrix *matrix, cmargin_rows **out) noexcept nog
     source.X.row_stride, source.X.column_stride = matrix.row_stride, matrix.column_stride
     source.X.starts, source.X.columns = <const int64 *> matrix.starts, <const int32 *> matrix.columns
     source.X.columns_64 = <const int64 *> matrix.columns_64
+    source.X.columns_16, source.X.ones = NULL, False
     if source.X.starts != NULL and not structure_is_sound(&source.X):
         return CMARGIN_BAD_ARGUMENT
     source.X.storage = FLOAT32 if matrix.single != 0 else FLOAT64

@@ -1,7 +1,7 @@
 """Rows of a matrix, dense of any stride or CSR, read by kernels through one small struct."""
 
 from cython cimport floating
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint16_t
 
 
 cdef extern from "_storage.h" nogil:
@@ -23,6 +23,8 @@ cdef struct rows_view:
     const int64_t *starts       # CSR: (n_rows + 1,); NULL for dense
     const int32_t *columns      # CSR with 32-bit indices, else NULL
     const int64_t *columns_64   # CSR with 64-bit indices, else NULL
+    const uint16_t *columns_16  # CSR: the columns once more, for `_csr`, or NULL: see `Rows.in_few_bytes`
+    bint ones                   # CSR: every value is known to be one
 
 
 cdef class Rows:
@@ -31,6 +33,7 @@ cdef class Rows:
     cdef readonly tuple shape
     cdef readonly bint sparse
     cdef tuple _alive
+    cdef bint _few_bytes
     cdef point_at_dense(self, X)
     cdef point_at_csr(self, X)
 

@@ -2,8 +2,15 @@
 
 from typing import Any
 
+VALUES_AT_ONCE: int
+MOST_COLUMNS: int
+
 class Rows:
+    entry_bytes: Any
     dtype: Any
     shape: Any
     sparse: Any
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    def in_few_bytes(self) -> Any: ...
+
+def is_mapped(array: Any) -> Any: ...

@@ -1,4 +1,5 @@
-/* How the numbers of rows are stored, apart from the type of weights and sums, and the one place that chooses by it.
+/* How the numbers of rows and their columns are stored, apart from the type of weights and sums, and the one place that
+ * chooses by the type of numbers.
  *
  * A kernel that reads rows is defined once for every type, with a suffix of the type, and called through BY_STORAGE. A
  * type more is its name and functions here, and a line where kernels are defined (_tiles.h, _csr.h, _simd.h).
@@ -9,6 +10,7 @@
 #include <stddef.h>
 
 typedef enum { FLOAT64, FLOAT32 } storage_t;
+typedef enum { INDEX16 = 2, INDEX32 = 4, INDEX64 = 8 } index_t; /* of the columns of CSR rows: bytes of one */
 
 #define BY_STORAGE(storage, kernel, ...) ((storage) == FLOAT32 ? kernel##_f(__VA_ARGS__) : kernel##_d(__VA_ARGS__))
 

@@ -6,9 +6,12 @@ from libc.string cimport memset
 
 from cmargin._core.linalg._blas cimport TRANS, floating, syrk
 from cmargin._core.linalg._packed_syrk cimport packed_syrk_d, packed_syrk_f
-from cmargin._core.rows._csr cimport csr_axpy, csr_axpy_weighted, csr_dot, csr_moments, sparse_row
+from cmargin._core.rows._csr cimport (
+    csr_axpy, csr_axpy_squares, csr_axpy_weighted, csr_dot, csr_moments, csr_placed, csr_prefetch, csr_products,
+    csr_sums, csr_sums_3, sparse_row, sparse_rows,
+)
 from cmargin._core.rows._rows cimport (
-    FLOAT64, Rows, column_of, from_entry, rows_view, storage_t, storage_width, stored_number, value_at,
+    FLOAT64, Rows, from_entry, rows_view, storage_t, storage_width, stored_number, value_at,
 )
 from cmargin._core.util._simd cimport lane_sum
 
@@ -30,6 +33,13 @@ cdef extern from "_tiles.h" nogil:
     double row_dot_of(storage_t storage, const void *x, const double *w, Py_ssize_t m) noexcept
     void row_axpy_of(storage_t storage, double scale, const void *x, double *total, Py_ssize_t m) noexcept
     void row_prefetch_of(storage_t storage, const void *x, Py_ssize_t m) noexcept
+
+
+cdef extern from "_scattered.h" nogil:
+    void add_outer(const double *values, const Py_ssize_t *places, Py_ssize_t n, Py_ssize_t order,
+                   double *out) noexcept
+    void add_outer_of_equals(double product, const Py_ssize_t *places, Py_ssize_t n, Py_ssize_t order,
+                             double *out) noexcept
 
 
 cdef Py_ssize_t SECOND_LEVEL = 1 << 20       # bytes of all rows that such a cache keeps
@@ -101,20 +111,28 @@ cdef void add_weighted_row(double scale, const row_source *source, Py_ssize_t ro
 
 cdef void fetch_row(const row_source *source, Py_ssize_t row) noexcept nogil:
     cdef const rows_view *X = &source.X
-    cdef Py_ssize_t n = X.n_features, start = row * X.row_stride
     if X.starts != NULL:
-        start = X.starts[row]
-        n = min(64, X.starts[row + 1] - start)
-    row_prefetch_of(X.storage, from_entry(X, start), n)
+        csr_prefetch(sparse_row(X, row))
+    else:
+        row_prefetch_of(X.storage, dense_row(X, row), X.n_features)
+
+
+# CSR: row i of a tile begins at tile_starts[i], or at tile_starts[tile_rows[i]] where rows are chosen
+
+cdef inline const int64_t *tile_starts(const row_tile *tile) noexcept nogil:
+    return tile.source.X.starts + (tile.first if tile.source.rows == NULL else 0)
+
+
+cdef inline const Py_ssize_t *tile_rows(const row_tile *tile) noexcept nogil:
+    return NULL if tile.source.rows == NULL else tile.source.rows + tile.first
 
 
 cdef void tile_products(const row_tile *tile, const double *w, double *out) noexcept nogil:
     cdef const row_source *source = tile.source
-    cdef Py_ssize_t m = source.X.n_features, i
+    cdef Py_ssize_t m = source.X.n_features
     cdef double constant = w[m] if source.intercept else 0
     if source.X.starts != NULL:
-        for i in range(tile.n):
-            out[i] = constant + row_product(source, row_of(source, tile.first + i), w)
+        csr_products(sparse_rows(&source.X), tile_starts(tile), tile_rows(tile), tile.n, w, constant, out)
     else:
         tile_products_of(tile.storage, tile.data, tile.stride, tile.rows, tile.n, m, w, constant, out)
 
@@ -135,11 +153,9 @@ cdef void tile_weighted_products(const row_tile *tile, const double *w, double *
 
 cdef void tile_add_rows(const row_tile *tile, const double *c, double *total) noexcept nogil:
     cdef const row_source *source = tile.source
-    cdef Py_ssize_t m = source.X.n_features, i
+    cdef Py_ssize_t m = source.X.n_features
     if source.X.starts != NULL:
-        for i in range(tile.n):
-            if c[i] != 0:
-                add_row(c[i], source, row_of(source, tile.first + i), total)
+        csr_sums(sparse_rows(&source.X), tile_starts(tile), tile_rows(tile), tile.n, c, total)
     else:
         tile_add_rows_of(tile.storage, tile.data, tile.stride, tile.rows, tile.n, m, tile.ahead, c, total)
     if source.intercept:
@@ -149,19 +165,12 @@ cdef void tile_add_rows(const row_tile *tile, const double *c, double *total) no
 cdef void tile_add_rows_3(const row_tile *tile, const double *a, const double *b, const double *c,
                           double *totals) noexcept nogil:
     cdef const row_source *source = tile.source
-    cdef Py_ssize_t m = source.X.n_features, p = m + source.intercept, i, row
+    cdef Py_ssize_t m = source.X.n_features, p = m + source.intercept
     cdef double *sum_a = totals
     cdef double *sum_b = totals + p
     cdef double *sum_c = totals + 2 * p
     if source.X.starts != NULL:
-        for i in range(tile.n):              # the row is in cache from the first sum on
-            row = row_of(source, tile.first + i)
-            if a[i] != 0:
-                add_row(a[i], source, row, sum_a)
-            if b[i] != 0:
-                add_row(b[i], source, row, sum_b)
-            if c[i] != 0:
-                add_row(c[i], source, row, sum_c)
+        csr_sums_3(sparse_rows(&source.X), tile_starts(tile), tile_rows(tile), tile.n, a, b, c, sum_a, sum_b, sum_c)
     else:
         tile_add_rows_3_of(tile.storage, tile.data, tile.stride, tile.rows, tile.n, m, tile.ahead, a, b, c, sum_a,
                            sum_b, sum_c)
@@ -173,29 +182,22 @@ cdef void tile_add_rows_3(const row_tile *tile, const double *a, const double *b
 
 cdef void tile_row_squares(const row_tile *tile, const double *w, double *out) noexcept nogil:
     cdef const row_source *source = tile.source
-    cdef Py_ssize_t m = source.X.n_features, i, row
-    cdef int64_t k
+    cdef Py_ssize_t m = source.X.n_features, i
+    cdef double first
     if source.X.starts != NULL:
         for i in range(tile.n):
-            row = row_of(source, tile.first + i)
-            out[i] = 0
-            for k in range(source.X.starts[row], source.X.starts[row + 1]):
-                out[i] += w[column_of(&source.X, k)] * value_at(&source.X, k) * value_at(&source.X, k)
+            csr_moments(sparse_row(&source.X, row_of(source, tile.first + i)), w, &first, &out[i])
     else:
         tile_row_squares_of(tile.storage, tile.data, tile.stride, tile.rows, tile.n, m, w, out)
 
 
 cdef void tile_add_squares(const row_tile *tile, const double *c, double *total) noexcept nogil:
     cdef const row_source *source = tile.source
-    cdef Py_ssize_t m = source.X.n_features, i, row
-    cdef int64_t k
+    cdef Py_ssize_t m = source.X.n_features, i
     if source.X.starts != NULL:
         for i in range(tile.n):
-            if c[i] == 0:
-                continue
-            row = row_of(source, tile.first + i)
-            for k in range(source.X.starts[row], source.X.starts[row + 1]):
-                total[column_of(&source.X, k)] += c[i] * value_at(&source.X, k) * value_at(&source.X, k)
+            if c[i] != 0:
+                csr_axpy_squares(sparse_row(&source.X, row_of(source, tile.first + i)), c[i], total)
     else:
         tile_add_squares_of(tile.storage, tile.data, tile.stride, tile.rows, tile.n, m, c, total)
     if source.intercept:
@@ -228,25 +230,6 @@ cdef double *begin_curvature(curvature_block *block, double *out, bint clears, d
     return scratch
 
 
-cdef inline Py_ssize_t active_entries(const row_source *source, Py_ssize_t row, double root,
-                                      const curvature_block *block, double *values, Py_ssize_t *places,
-                                      bint *in_order) noexcept nogil:
-    # root times the entries in active columns, and their places in the block; `in_order`: ascending, none twice
-    cdef Py_ssize_t at, count = 0, last = -1, room = block.n_active
-    cdef int64_t k
-    in_order[0] = True
-    for k in range(source.X.starts[row], source.X.starts[row + 1]):
-        at = block.position[column_of(&source.X, k)]
-        if at >= 0 and count < room:
-            in_order[0] = in_order[0] and at > last
-            values[count], places[count], last = root * value_at(&source.X, k), at, at
-            count += 1
-    if source.intercept and block.position[source.X.n_features] >= 0 and count < room:
-        values[count], places[count] = root, block.position[source.X.n_features]
-        count += 1
-    return count
-
-
 cdef bint add_sparse_row(const row_source *source, Py_ssize_t row, double root, curvature_block *block,
                          double *packed_row) noexcept nogil:
     # root^2 x x' on the active columns: entry by entry where that is less work than a row of dsyrk (answer 0),
@@ -256,18 +239,22 @@ cdef bint add_sparse_row(const row_source *source, Py_ssize_t row, double root, 
     cdef double *values = block.held
     cdef Py_ssize_t *places = <Py_ssize_t *> (values + a)
     cdef double *out
-    count = active_entries(source, row, root, block, values, places, &in_order)
+    count = csr_placed(sparse_row(&source.X, row), root, block.position, a, values, places, &in_order)
+    if source.intercept and block.position[source.X.n_features] >= 0 and count < a:
+        values[count], places[count] = root, block.position[source.X.n_features]
+        count += 1
     if SCATTERED * count * count > a * a:
         memset(packed_row, 0, packed_width(a) * sizeof(double))
         for i in range(count):
             packed_row[places[i]] += values[i]
         return True
-    for i in range(count):
-        out = block.out + places[i] * a
-        if in_order:
-            for j in range(i, count):
-                out[places[j]] += values[i] * values[j]
-        else:
+    if in_order and source.X.ones:
+        add_outer_of_equals(root * root, places, count, a, block.out)
+    elif in_order:
+        add_outer(values, places, count, a, block.out)
+    else:
+        for i in range(count):
+            out = block.out + places[i] * a
             for j in range(count):
                 if places[j] >= places[i]:
                     out[places[j]] += values[i] * values[j]

@@ -33,7 +33,7 @@ class DualRows:
 
     def __init__(self, source, intercept, free, weights, l2, loss):
         self.n_rows, self.n_features = source.n_rows, source.n_features
-        self.rows = source.rows if source.row_is_contiguous else Rows(np.ascontiguousarray(source.X))
+        self.rows = source.rows.in_few_bytes() if source.row_is_contiguous else Rows(np.ascontiguousarray(source.X))
         self.dense = not source.sparse
         self.density = 1.0 if self.dense else source.entries / max(1, self.n_rows * self.n_features)
         weights = np.ones(self.n_rows) if weights is None else weights

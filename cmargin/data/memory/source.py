@@ -101,13 +101,13 @@ class MemorySource(Described):
     # ------------------------------------------------------------ what solvers read them by
 
     def row_pass(self, signed_weight, *, intercept, n_threads, offset=None):
-        return MemoryRowPass(self.unrepeated().rows, signed_weight, intercept=intercept, n_threads=n_threads,
-                             offset=offset)
+        return MemoryRowPass(self.unrepeated().rows.in_few_bytes(), signed_weight, intercept=intercept,
+                             n_threads=n_threads, offset=offset)
 
     def columns(self):
         """X' of CSR rows, a copy, made once."""
         if self._columns is None:
-            self._columns = Rows(self.unrepeated().X.T.tocsr())
+            self._columns = Rows(self.unrepeated().X.T.tocsr()).in_few_bytes()
         return self._columns
 
     def reduced(self):
