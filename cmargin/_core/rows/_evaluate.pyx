@@ -25,6 +25,7 @@ from cmargin._core.linalg._blas_libraries import blas_trails
 cdef Py_ssize_t MAX_BLOCKS = 32
 cdef Py_ssize_t TILE_DOUBLES = 16384         # 128 KB: a tile and its packed rows stay in a second-level cache
 cdef bint BLAS_TRAILS = blas_trails()        # its registers are shorter than AVX-512's
+cdef double ENTRIES_OF_A_BLOCK = 2           # of CSR rows, at least, for each number of its curvature
 cdef Py_ssize_t LATER_FROM = 128             # columns from which curvature is summed after the pass: `_curved_rows`
 cdef Py_ssize_t LATER_ROOM = 256             # rows of a dsyrk then,
 cdef Py_ssize_t FEWEST_GROUPS = 8            # and groups that there is room for on several threads,
@@ -45,11 +46,16 @@ cdef void pass_start(row_pass *rows, bint primal) noexcept nogil:
 
 cdef void pass_plan(row_pass *rows) noexcept nogil:
     # a twentieth of the data at most goes into the blocks' curvature where they sum it, and few rows need no blocks; as
-    # many for each of 2, 4 or 8 threads
+    # many for each of 2, 4 or 8 threads. Of CSR rows fewer entries are summed sooner than their block is cleared and
+    # folded (doc/lab-notebook, "One-hot rows")
     cdef pass_job *job = &rows.job
     cdef Py_ssize_t n = job.n_rows, room = max(1, job.n_columns)
     cdef Py_ssize_t blocks = n // (20 * room)
+    cdef double entries                      # of a row
     rows.sums_later = blocks < MAX_BLOCKS and room >= LATER_FROM and job.source.X.starts == NULL
+    if job.source.X.starts != NULL and job.source.X.n_rows > 0:
+        entries = <double> job.source.X.starts[job.source.X.n_rows] / job.source.X.n_rows
+        blocks = min(blocks, <Py_ssize_t> (entries * n / (ENTRIES_OF_A_BLOCK * room * room)))
     blocks = max(1, min(MAX_BLOCKS if rows.sums_later else min(MAX_BLOCKS, max(2, blocks)), n // 256))
     job.n_blocks = blocks // 8 * 8 if blocks > 8 else 4 if blocks > 4 else blocks // 2 * 2 if blocks > 2 else blocks
     job.tile_rows = max(1, min(min(512, max(16, TILE_DOUBLES // room // 4 * 4)), n))       # rows are summed by fours
