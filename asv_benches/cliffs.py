@@ -1,6 +1,7 @@
 """Fits that cost or lose many times what their neighbours do: reads of the data along grids of penalties.
 
-    python asv_benches/cliffs.py [--kind wide factors sparse] [--seeds 0 20] [--time-limit 15]
+    python asv_benches/cliffs.py [--kind wide factors sparse separable records] [--seeds 0 20] [--time-limit 15]
+                                 [--intercepts free penalised]
 
 Every seed is a drawn set of two classes. A line of a grid says the median and the largest number of reads, the largest
 duality gap, and how many of its fits are cliffs: more than ten reads and than four times the median, or a gap above
@@ -8,11 +9,15 @@ duality gap, and how many of its fits are cliffs: more than ten reads and than f
 
 ``wide``: 40 to 150 rows of 1,000 to 5,000 columns, standardised or not, 25 penalties by the hinge. ``factors``: 610 to
 1,990 dense rows of as many columns or more that lean on 2 to 200 common directions, 5 penalties by every loss.
-``sparse``: the same with a twentieth of the entries, as CSR.
+``sparse``: the same with a twentieth of the entries, as CSR. ``separable``: 40,000 to 80,000 rows of 8 to 30 columns
+that a plane through them separates into two halves or into few and many, 25 penalties by every loss. ``records``: as
+many rows, most of them near copies of few templates, columns of which some are heavy-tailed and others indicators, and
+a class of 5 to 500 rows.
 """
 
 import argparse
 import warnings
+from itertools import product
 
 import numpy as np
 import scipy.sparse as sp
@@ -48,14 +53,41 @@ def factors(seed, density=1.0):
     return X, y, LOSSES, np.logspace(-4, 2, 5)
 
 
-KINDS = {"wide": wide, "factors": factors, "sparse": lambda seed: factors(seed, 0.05)}
+def separable(seed):
+    r = np.random.default_rng(63_000 + seed)
+    n, m = int(r.integers(40_000, 80_000)), int(r.integers(8, 30))
+    X = r.standard_normal((n, m))
+    s = X @ r.standard_normal(m)
+    return X, np.where(s > np.quantile(s, r.choice([0.5, 0.9, 0.99])), 1, -1), LOSSES, np.logspace(-2, 3, 25)
 
 
-def grid(X, y, loss, Cs, time_limit):
+def records(seed):
+    r = np.random.default_rng(74_000 + seed)
+    n, m, n_templates = int(r.integers(40_000, 80_000)), int(r.integers(15, 45)), int(r.integers(20, 200))
+    heavy = m // 2
+    sizes = np.exp(1.5 * r.standard_normal((n_templates, heavy))) * (r.random((n_templates, heavy)) < 0.5)
+    marks = r.random((n_templates, m - heavy)) < r.uniform(0.02, 0.5, m - heavy)
+    chances = 1 / np.arange(1, n_templates + 1) ** 1.2
+    template = r.choice(n_templates, n, p=chances / chances.sum())
+    X = np.hstack([sizes, marks])[template]
+    X[:, :heavy] *= np.exp(0.2 * r.standard_normal((n, heavy)) * (r.random((n, 1)) < 0.5))
+    rare = template >= n_templates // 2
+    rare &= r.random(n) < r.integers(5, 500) / rare.sum()
+    scale = X.std(axis=0)
+    X = (X - X.mean(axis=0)) / np.where(scale > 0, scale, 1)
+    return X, np.where(rare, 1, -1), LOSSES, np.logspace(-2, 3, 25)
+
+
+KINDS = {"wide": wide, "factors": factors, "sparse": lambda seed: factors(seed, 0.05), "separable": separable,
+         "records": records}
+
+
+def grid(X, y, loss, Cs, time_limit, penalize_intercept=False):
     """Reads and gaps of a fit for each C, arrays."""
     reads, gaps = [], []
     for C in Cs:
-        model = SmSVMClassifier(C=C, loss=loss, max_time=time_limit, random_state=0, n_jobs=1).fit(X, y)
+        model = SmSVMClassifier(C=C, loss=loss, max_time=time_limit, penalize_intercept=penalize_intercept,
+                                random_state=0, n_jobs=1).fit(X, y)
         reads.append(model.n_passes_)
         gaps.append(model.duality_gap_[0])
     return np.array(reads), np.array(gaps)
@@ -70,6 +102,7 @@ def main(args=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kind", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--seeds", nargs=2, type=int, default=(0, 20), metavar=("FIRST", "END"))
+    parser.add_argument("--intercepts", nargs="+", default=["free"], choices=("free", "penalised"))
     parser.add_argument("--time-limit", type=float, default=15.0, help="seconds of a fit")
     options = parser.parse_args(args)
     warnings.simplefilter("ignore", ConvergenceWarning)
@@ -77,12 +110,12 @@ def main(args=None):
         found = tried = 0
         for seed in range(*options.seeds):
             X, y, losses, Cs = KINDS[kind](seed)
-            for loss in losses:
-                reads, gaps = grid(X, y, loss, Cs, options.time_limit)
+            for loss, intercept in product(losses, options.intercepts):
+                reads, gaps = grid(X, y, loss, Cs, options.time_limit, intercept == "penalised")
                 cliffs = int(is_cliff(reads, gaps).sum())
                 found, tried = found + cliffs, tried + len(Cs)
-                print(f"{kind} {seed} {X.shape[0]} x {X.shape[1]} {loss}: median {np.median(reads):.0f}, worst "
-                      f"{reads.max():.0f} reads, gap {gaps.max():.1e}, {cliffs} cliffs", flush=True)
+                print(f"{kind} {seed} {X.shape[0]} x {X.shape[1]} {loss}, {intercept}: median {np.median(reads):.0f}, "
+                      f"worst {reads.max():.0f} reads, gap {gaps.max():.1e}, {cliffs} cliffs", flush=True)
         print(f"{kind}: {found} cliffs in {tried} fits")
 
 

@@ -175,6 +175,12 @@ def test_wide_hinges_have_no_cliffs_along_their_penalties(bench_script):
     assert [text.splitlines()[-1] for text in printed] == 2 * ["wide: 0 cliffs in 25 fits"]
 
 
+def test_tall_separable_rows_have_no_cliffs_along_their_penalties(bench_script):
+    # eight by the hinge with a penalised intercept: 53 reads where the median took 9
+    text = bench_script("cliffs", "--kind", "separable", "--seeds", 0, 1, "--intercepts", "free", "penalised")
+    assert text.splitlines()[-1] == "separable: 0 cliffs in 150 fits"
+
+
 def test_a_cliff_is_four_times_the_median_and_ten_reads_or_no_certificate(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHES))
     from cliffs import is_cliff

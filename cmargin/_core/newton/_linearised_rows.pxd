@@ -8,9 +8,8 @@ from cmargin._core.newton._state cimport newton_state
 
 
 cdef inline bint says_nothing(const newton_state *at) noexcept nogil:
-    # the objective is so far below that of all rows that their minimum is hardly near this point
-    cdef double lowest = 0.9
-    return at.bound.objective < lowest * at.linearised.known
+    # the objective has fallen below what bounds that of all rows: this minimum would bound nothing
+    return at.bound.objective < at.linearised.known
 
 
 cdef inline bint says_enough(const newton_state *at) noexcept nogil:

@@ -316,8 +316,8 @@ cdef class Newton(Driver):
         """Other rows, to be seen as straight lines from here on: their dual variables do not change.
 
         ``vectors`` (2, n_columns) are their sums of s a y x, ``totals`` those of s a, of positive and of negative rows;
-        ``n`` is the weight of all, ``known`` an objective of theirs, and ``wanted`` a bound that is enough; far
-        below what is known it ends, "left".
+        ``n`` is the weight of all, ``known`` a bound on their objective, below which it ends, "left"; ``wanted`` a
+        bound that is enough.
         """
         cdef newton_state *at = &self.at
         cdef double[:, ::1] room = np.zeros((5, max(1, at.p)))

@@ -68,7 +68,7 @@ cdef struct newton_penalty:
 
 cdef struct linearised_rows:     # rows beside the problem's own, whose dual variables stay as they are
     double constant[2]           # sums of s a over the positive and the negative ones, over n
-    double known                 # an objective of all rows
+    double known                 # a bound on the objective of all rows; NaN: it ends nothing
     double wanted                # the bound on the objective of all rows at which the small problem is solved
     # ---- pointers from here on
     double *linear               # (p,) mean s a y x over them, or NULL: there are none

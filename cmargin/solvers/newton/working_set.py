@@ -16,9 +16,10 @@ are until a lower point is found.
 Where the objective is higher at that minimum than before, as too many did cross, the line there is searched.
 
 A small problem can lie too low to say anything: all rows that hold some direction are far, on lines that lead down for
-ever. Its minimum is then below what is known already, and is not evaluated over all rows. The first time this happens,
-a sample of the far rows, each weighted for those it stands for, enters by the hinge too. That gives no bound, but leads
-to a point near which the next small problem gives one; until then its minimum says how far from the end that point is.
+ever. Its minimum is then below the bound that is known already, and is not evaluated over all rows. The first time this
+happens, a sample of the far rows, each weighted for those it stands for, enters by the hinge too. That gives no bound,
+but leads to a point near which the next small problem gives one; until then its minimum, once it is found, says how far
+from the end that point is.
 """
 
 import numpy as np
@@ -30,7 +31,7 @@ MOST_READS = 30                # reads of the working set for one step, at most
 FEWEST = 3                     # reads of the working set that `max_passes` must leave for another step
 DEEPER = 0.3                   # tolerance of the small problem over that of the whole
 NARROWER = 0.3                 # first smoothing width over the mean distance of the working set from the hinge
-BETTER = 0.5                   # part of the gap: a step that leaves more of it has failed
+BETTER = 0.5                   # part of objective less bound: a step that leaves more of it has failed
 FAILURES = 2                   # failed steps, one after the other, after which there is none
 ROUGHLY = 0.001                # least tolerance of a small problem with a sample of far rows
 UNSURE = 0.003                 # part of the objective by which the minimum of such a problem may be off
@@ -85,12 +86,12 @@ class WorkingSetSteps:
     def next_rows(self, newton):
         """The request for the working set; None where steps have failed, or where no read is left for one."""
         result, source = newton.result, newton.source
-        moved = result.objective < self.objective
+        moved, gap = result.objective < self.objective, result.objective - result.dual
         if not self.bends:                       # which says nothing of the bound
-            self.failures = 0 if result.gap <= BETTER * self.gap else self.failures + 1
+            self.failures = 0 if gap <= BETTER * self.gap else self.failures + 1
         elif self.last_minimum is not None:
             self.open = max(abs(result.objective - self.last_minimum), UNSURE * result.objective)
-        self.gap, self.objective = min(self.gap, result.gap), result.objective
+        self.gap, self.objective = min(self.gap, gap), result.objective
         if self.failures == FAILURES or newton.reads + (1 + FEWEST * SHARE) * source.share > newton.settings.max_passes:
             return None
         if moved:
@@ -110,7 +111,8 @@ class WorkingSetSteps:
         asked = settings.for_working_set(tol, most)
         small = type(newton)(part, newton.problem, asked, None, NARROWER * self.distance, self.anchor)
         small.linearise_others(self.lines[0] - vectors, self.lines[1] - totals, newton.source.total_weight,
-                               result.objective, result.objective * (1 - DEEPER * settings.tol))
+                               np.nan if self.bends else result.dual,
+                               result.objective * (1 - DEEPER * settings.tol))
         small.begin()
         self.small, self.reads, self.posted = small, reads, None
 
@@ -119,6 +121,7 @@ class WorkingSetSteps:
         small, self.small = self.small, None
         small.store(small.result)
         newton.offer(*((None, None, None) if self.bends else small.dual_point()), small.result.passes + self.reads)
-        found, self.last_minimum = small.result, small.result.objective
+        found = small.result
+        self.last_minimum = found.objective if found.status == "converged" else None
         says_something = found.objective > newton.result.dual and (self.bends or found.status != "left")
         return found.w if says_something else None
