@@ -242,7 +242,7 @@ class LocalRowPass(KeptRowPass, Protocol):
         goes on from there. Not to be written to, for others may go on from it too."""
 
     def dual_sums(self, a, loss, must_balance):
-        """What a bound is made of at dual variables ``a`` (n_rows,) found by other means; a read, or two."""
+        """What a bound is made of at dual variables ``a`` (n_rows,) found by other means; a read."""
 
 
 class DualPass(Protocol):

@@ -105,23 +105,25 @@ class MemoryRowPass(ChoosesWorkingSet, RowBlocks):
             vars(self).pop(known, None)
 
     def dual_sums(self, a, loss, must_balance):
-        """What a bound is made of, `feasible`, for dual variables ``a`` (n_rows,); a read, two if ``must_balance``.
+        """What a bound is made of, `feasible`, for dual variables ``a`` (n_rows,), in a read.
 
-        Returns sums of s a y x over positive and negative rows, (2, n_columns), all in the first if they need not be
-        told apart; and, of positive and of negative rows, sums of s a, and of s G(a), to which rows with offsets t add
-        s (t - 1) a.
+        ``must_balance``: those of the heavier side are shrunk first, for sum s a y = 0. Returns sums of s a y x, (2,
+        n_columns), all in the first, as they need not be told apart any more; the lighter side's sum of s a, for either
+        side; and sums of s G(a) over positive and negative rows, to which rows with offsets t add s (t - 1) a.
         """
-        gain, positive, c = np.empty(len(a)), (self.signed_weight >= 0) == (a >= 0), a * self.signed_weight
+        positive = (self.signed_weight >= 0) == (a >= 0)
+        c = a * self.signed_weight
+        sums = c[positive].sum(), -c[~positive].sum()
+        if must_balance and sums[0] != sums[1]:
+            a = np.where(positive == (sums[0] > sums[1]), a * (min(sums) / max(sums)), a)
+            c = a * self.signed_weight
+        gain = np.empty(len(a))
         gains(loss.id, a, gain, *loss.parameters)
         if self.offset is not None:
             gain += (self.offset - 1) * a
         gain *= np.abs(self.signed_weight)
-        totals = [c[positive].sum(), -c[~positive].sum()]
-        if must_balance and abs(totals[0] - totals[1]) > ROUNDING * totals[0]:
-            vectors = [self.combine(np.where(side, c, 0.0)) for side in (positive, ~positive)]
-        else:
-            vectors, totals = [self.combine(c), np.zeros(self.n_columns)], [totals[0], totals[0]]
-        return np.array(vectors), totals, [gain[positive].sum(), gain[~positive].sum()]
+        return np.array([self.combine(c), np.zeros(self.n_columns)]), [min(sums)] * 2, \
+            [gain[positive].sum(), gain[~positive].sum()]
 
     # ------------------------------------------------------------ the rows near the hinge
 

@@ -71,8 +71,9 @@ class MemorySource(Described):
         return MemorySource(type(X)((X.data, place[X.indices], X.indptr), shape=(self.n_rows, len(columns))), self.y)
 
     def as_dense(self):
-        """All rows, float64, in C order: those that are here, not to be written to, where they are so."""
-        return np.asarray(dense(self.X), dtype=float, order="C")
+        """All rows, float64, of either order: those that are here, not to be written to, where they are so."""
+        X = dense(self.X)
+        return np.asarray(X, dtype=float, order=None if X.flags.f_contiguous else "C")
 
     def largest(self):
         return np.abs(self.X.data if self.sparse else self.X).max()
