@@ -1,12 +1,13 @@
 """What "auto" takes beside Newton's method and the dual, processor milliseconds of one thread.
 
-    python asv_benches/compare_dual.py [--loss squared_hinge] [--stored dense csr few wide] [--seeds 13 14]
+    python asv_benches/compare_dual.py [--loss squared_hinge] [--stored dense csr few wide short] [--seeds 13 14]
         [--repeat 3] [--most 60]
 
 The least of some fits each, taken in turn, to a certified 1e-4, with an intercept without penalty. Constants of
 cmargin/solvers/dual/smooth_choice.py were chosen on seeds 1, 2, 11 and 12, those of
 cmargin/data/memory/dual_rows.py on seeds below 10. The dual is given up after ``--most`` reads.
-``few`` and ``wide``: CSR rows of 16 to 128 and of more than 4,000 columns.
+``few`` and ``wide``: CSR rows of 16 to 128 and of more than 4,000 columns. ``short``: dense rows with more columns than
+rows, those of every other set standardised; Newton's method has as many unknowns as rows there.
 """
 
 import argparse
@@ -26,7 +27,9 @@ SIZES = (5, 8, 8, 16, 16, 7, 14, 6, 5, 2, 4, 4, 5, 23)         # of the categori
 FEW = (("one-hot", 32_000, SIZES, 0.24), ("one-hot", 8_000, SIZES, 0.24), ("one-hot", 32_000, (3,) * 20, 0.5),
        ("one-hot", 60_000, (8,) * 14, 0.005), ("ones", 50_000, (60, 20), 0.5), ("numbers", 30_000, (120, 30), 0.5))
 WIDE = ((8_000, 6_000, 30), (6_000, 9_000, 30), (20_000, 4_500, 30), (30_000, 5_000, 30), (12_000, 5_000, 30))
-L2 = {"dense": (1e-1, 1e-2, 1e-3, 1e-5), "csr": (1e-1, 1e-2, 1e-3, 1e-5), "few": (1e-1, 1e-2, 1e-3, 1e-5),
+SHORT = ((60, 2_000), (70, 500), (120, 8_000), (200, 800), (300, 4_000), (700, 2_000))
+L2 = {"short": (1e1, 1e0, 1e-2, 1e-4), "dense": (1e-1, 1e-2, 1e-3, 1e-5),
+      "csr": (1e-1, 1e-2, 1e-3, 1e-5), "few": (1e-1, 1e-2, 1e-3, 1e-5),
       "wide": (1e-4, 1e-5, 1e-6, 1e-7)}
 
 
@@ -120,6 +123,12 @@ def cases(stored, seeds):
             for make in (clouds, plane, hard, two, apart, rare, correlated):
                 yield ("dense", f"{make.__name__} {n} x {m}, seed {seed}",
                        *make(np.random.default_rng([seed, n, m]), n, m))
+        for n, m in SHORT if "short" in stored else ():
+            for number, make in enumerate((clouds, plane, hard, two, rare, correlated)):
+                X, y = make(np.random.default_rng([seed, n, m]), n, m)
+                if (number + seed) % 2:
+                    X = (X - X.mean(axis=0)) / X.std(axis=0)
+                yield "short", f"{make.__name__} {n} x {m}, seed {seed}", X, y
         for kind, n, m, each in CSR if "csr" in stored else ():
             yield ("csr", f"{kind} {n} x {m}, {each} entries, seed {seed}",
                    *sparse_rows(np.random.default_rng([seed, n, m]), kind, n, m, each))
@@ -149,7 +158,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--loss", choices=["hinge", "squared_hinge"], default="squared_hinge")
     parser.add_argument("--seeds", nargs="+", type=int, default=[13, 14])
-    parser.add_argument("--stored", nargs="+", choices=["dense", "csr", "few", "wide"], default=["dense", "csr"])
+    parser.add_argument("--stored", nargs="+", choices=list(L2), default=["dense", "csr"])
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--most", type=int, default=60)
     options = parser.parse_args()
@@ -158,7 +167,8 @@ def main():
     with threadpool_limits(1):
         for stored, name, X, y in cases(options.stored, options.seeds):
             for l2 in L2[stored]:
-                newton = "cg" if sp.issparse(X) and X.shape[1] > 4000 else "cholesky"
+                newton = "woodbury" if stored == "short" else \
+                    "cg" if sp.issparse(X) and X.shape[1] > 4000 else "cholesky"
                 least, models = measured(X, y, l2, newton, options)
                 by_dual = (models["auto"].n_passes_ != models[newton].n_passes_
                            or not np.array_equal(models["auto"].coef_, models[newton].coef_))

@@ -114,8 +114,9 @@ LIGHT_SAMPLED_ROWS = 1.0         # mean C |x|^2
 # The mean of C |x|^2 is taken over so many dense rows, evenly spread (smsvm.md, "Of many dense rows the hinge").
 ROWS_WEIGHED = 1024              # rows
 # The dual is tried first where Newton's method is priced higher than this (smsvm.md, "CSR rows of a few hundred
-# columns").
-DUAL_FROM_NEWTON_READS = 40      # reads of X
+# columns"), and dense rows with more columns than rows where fewer unknowns are priced higher than the other number
+# (asv_benches/compare_dual.py --stored short).
+DUAL_FROM_NEWTON_READS = (40, 16)        # reads of X
 # The dual is given up after this part of Newton's price (smsvm.md, "Dense rows"); that of a smooth loss is tried where
 # it is foreseen to cost no more than this part (asv_benches/compare_dual.py).
 DUAL_SHARE = 0.6                 # share of Newton's price
@@ -140,7 +141,8 @@ SMOOTH_DUAL_FROM_COLUMNS = 48    # columns
 # A smooth loss tries the dual of dense rows from so many stored numbers on; fits of fewer are as quick as the choice
 # (asv_benches/compare_dual.py).
 SMOOTH_DUAL_FROM_ENTRIES = 400_000       # stored numbers
-# The dual of a smooth loss is given up after so many times Newton's price (asv_benches/compare_dual.py).
+# The dual of a smooth loss, and of dense rows that would have fewer unknowns, is given up after so many times Newton's
+# price (asv_benches/compare_dual.py).
 SMOOTH_DUAL_SHARE = 1.5          # share of Newton's price
 # The dual of sparse rows is given up after so many reads at the latest, about what products take (smsvm.md, "Of CSR
 # rows of more than 4,000 columns the dual reads 120 times at most").

@@ -140,22 +140,28 @@ def dual_is_tried(stats, problem, settings, outcome_of):
         return False
     if not stats.contiguous_rows and stats.entries > cost.COPY_UP_TO_ENTRIES:
         return False                                                      # they would have to be copied
-    m = stats.n_features
-    if prices.dual_is_smooth(problem.loss):
-        reduced = not stats.sparse and prices.reducing_pays_off(stats)
+    m, smooth = stats.n_features, prices.dual_is_smooth(problem.loss)
+    if are_reduced(stats):
+        return m > cost.CHEAP_HESSIAN_COLUMNS \
+            and prices.price_of_reducing(stats, smooth) > cost.DUAL_FROM_NEWTON_READS[1]
+    if smooth:
         return m >= cost.SMOOTH_DUAL_FROM_COLUMNS \
-            and (stats.sparse or stats.entries >= cost.SMOOTH_DUAL_FROM_ENTRIES) \
-            and (not reduced or prices.reads_of_newton(stats, True) > cost.DUAL_FROM_NEWTON_READS)
+            and (stats.sparse or stats.entries >= cost.SMOOTH_DUAL_FROM_ENTRIES)
     if not stats.sparse and m <= cost.CHEAP_HESSIAN_COLUMNS:
         return m >= cost.DUAL_FROM_COLUMNS and stats.entries >= cost.DUAL_FROM_ENTRIES \
             and stats.n_rows < cost.SUBSET_FROM_ROWS
-    if prices.reads_of_newton(stats) <= cost.DUAL_FROM_NEWTON_READS:
+    if prices.reads_of_newton(stats) <= cost.DUAL_FROM_NEWTON_READS[0]:
         return prices.sampled_reads(stats, False)[0] > 0 \
             and are_light(stats, problem, cost.LIGHT_SAMPLED_ROWS, outcome_of)
     if not stats.sparse:
         return not prices.subset_saves_evaluations(stats) or are_light(stats, problem, cost.LIGHT_MANY_ROWS, outcome_of)
     return m > cost.CHEAP_HESSIAN_COLUMNS or \
         (m >= cost.DUAL_FROM_COLUMNS and are_light(stats, problem, cost.LIGHT_SPARSE_ROWS, outcome_of))
+
+
+def are_reduced(stats):
+    """Whether these are dense rows that Newton's method sees in as many unknowns as there are rows."""
+    return not stats.sparse and prices.reducing_pays_off(stats)
 
 
 def chooses_rows(stats, problem, settings, outcomes):
@@ -182,7 +188,8 @@ def dual_first(stats, problem, settings, outcome_of):
     if not tried:
         return None
     smooth, chooses, reads = prices.dual_is_smooth(problem.loss), settings.linear_solver == "auto", np.inf
-    if smooth and chooses:
+    reduced = are_reduced(stats)
+    if smooth and chooses and not reduced:
         reads = reads_foreseen(stats, outcome_of)
         if isinstance(reads, Stage):
             return reads
@@ -194,7 +201,7 @@ def dual_first(stats, problem, settings, outcome_of):
     if not reads > 0:
         return None
     price = prices.reads_of_newton(stats, smooth)
-    reads = min(reads, (cost.SMOOTH_DUAL_SHARE if smooth else cost.DUAL_SHARE) * price)
+    reads = min(reads, (cost.SMOOTH_DUAL_SHARE if smooth or reduced else cost.DUAL_SHARE) * price)
     if smooth and chooses and stats.sparse:
         reads = min(reads, cost.SMOOTH_SPARSE_DUAL_READS)
     if np.isfinite(reads):

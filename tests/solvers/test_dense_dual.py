@@ -134,11 +134,11 @@ def test_auto_gives_up_early_where_many_do_and_begins_anew(shape, statuses, monk
     y = np.where(np.random.default_rng(1).random(len(y)) < 0.3, -y, y)
     assert begins_with_dual(X, 1e-5)
     if X.shape[0] < X.shape[1]:                                       # the dual would arrive
-        monkeypatch.setattr(cost, "DUAL_SHARE", 0.05)
+        monkeypatch.setattr(cost, "SMOOTH_DUAL_SHARE", 0.05)
     model = fit(X, y, l2=1e-5, linear_solver="auto", random_state=0)
     (status, sweeps), = statuses
     assert status == "left" and 0 < sweeps < 60
-    monkeypatch.setattr(cost, "DUAL_FROM_NEWTON_READS", np.inf)
+    monkeypatch.setattr(cost, "DUAL_FROM_NEWTON_READS", (np.inf, np.inf))
     direct = fit(X, y, l2=1e-5, linear_solver="auto", random_state=0)
     assert len(statuses) == 1
     np.testing.assert_array_equal(model.coef_, direct.coef_)          # nothing of the sweeps is left but their reads,
@@ -163,7 +163,8 @@ def test_many_rows_begin_with_the_dual_only_where_they_are_light():
 def test_newton_goes_on_from_a_point_that_pays_off(shape, statuses, monkeypatch):
     X, y = classes(*shape, 8)
     monkeypatch.setattr(cost, "DUAL_TRIAL_SHARE", np.inf)
-    monkeypatch.setattr(cost, "DUAL_SHARE", 20 / prices.reads_of_newton(open_rows(X).describe()))
+    for share in ("DUAL_SHARE", "SMOOTH_DUAL_SHARE"):                 # of as many unknowns as rows the latter
+        monkeypatch.setattr(cost, share, 20 / prices.reads_of_newton(open_rows(X).describe()))
     model = fit(X, y, l2=1e-2, tol=1e-7, linear_solver="auto")
     assert statuses[0][0] == "left" and model.duality_gap_[0] <= 1e-7
     assert (np.diff(model.history_["passes"]) > 0).all() and model.history_["passes"][-1] <= model.n_passes_

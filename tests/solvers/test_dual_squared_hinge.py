@@ -249,3 +249,9 @@ def test_the_dual_is_given_up_on_wide_sparse_rows_that_it_does_not_solve():
     y = X @ rng.standard_normal(4500) + 4 * rng.standard_normal(20_000) > 0
     model = SmSVMClassifier(loss="squared_hinge", l2=1e-6).fit(X, y)
     assert model.duality_gap_[0] <= 1e-4 and model.n_passes_ < 300
+
+
+@pytest.mark.parametrize("shape, first", [((200, 800), True), ((60, 2000), False), ((90, 120), False)])
+def test_few_dense_rows_try_the_dual_where_as_many_unknowns_cost_more(shape, first):
+    # 200 x 800 took 3 to 8 ms in as many unknowns as rows, 1 by the dual, and LinearSVC 2: they stored too few numbers
+    assert begins_with_dual(np.zeros(shape), 1e-3, loss="squared_hinge") == first
