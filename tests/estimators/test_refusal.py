@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import blobs
 from estimators import quick_estimators
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import validation
@@ -232,18 +233,21 @@ def looked_at(monkeypatch):
 
 
 @pytest.mark.parametrize("make", [
-    lambda X: X, np.asfortranarray, lambda X: X.astype("f"), lambda X: X[:1]], ids=["C", "F", "single", "one row"])
+    lambda X: X, np.asfortranarray, lambda X: X.astype("f"), lambda X: X[:1], sparse.csr_matrix,
+    lambda X: sparse.csr_array(X.astype("f"))], ids=["C", "F", "single", "one row", "CSR", "CSR array"])
 def test_clean_rows_skip_checks_and_are_the_same_rows(make, monkeypatch):
     model, Z = SmSVMClassifier().fit(X, WORDS), make(X)
     calls = looked_at(monkeypatch)
     assert checks.check_rows(model, Z) is Z and not calls
     for y in (WORDS, Y, Y.astype(float)):
-        assert checks.check_data(model, Z, y[:len(Z)])[1].dtype == y.dtype and not calls
+        assert checks.check_data(model, Z, y[:Z.shape[0]])[1].dtype == y.dtype and not calls
     assert model.n_features_in_ == X.shape[1]
 
 
 @pytest.mark.parametrize(("given", "words"), [
-    (HOLE, "contains NaN"), (np.where(HOLE == HOLE, X, np.inf), "contains infinity"),
+    (HOLE, "contains NaN"), (sparse.csr_matrix(HOLE), "contains NaN"), (sparse.csr_matrix(X[:, 1:]), "is expecting"),
+    (sparse.csr_matrix(X[:0]), "0 sample"), (sparse.csr_matrix(X[:, :0]), "0 feature"),
+    (np.where(HOLE == HOLE, X, np.inf), "contains infinity"),
     (np.array(X[:, 1:]), "is expecting"), (X[:0], "0 sample"), (X[:, :0], "0 feature"), (X[0], "Expected 2D array")])
 def test_other_rows_are_refused_in_scikit_learns_words(given, words):
     model = SmSVMClassifier().fit(X, WORDS)
@@ -252,7 +256,8 @@ def test_other_rows_are_refused_in_scikit_learns_words(given, words):
 
 
 @pytest.mark.parametrize("given", [
-    X.astype(int), X.astype(">f8"), X[:, ::2], X.tolist()], ids=["int", "byte order", "strided", "list"])
+    X.astype(int), X.astype(">f8"), X[:, ::2], X.tolist(), sparse.csr_matrix(X.astype(int)), sparse.csc_matrix(X)],
+    ids=["int", "byte order", "strided", "list", "CSR of int", "CSC"])
 def test_rows_that_are_not_clean_go_the_long_way(given, monkeypatch):
     calls = looked_at(monkeypatch)
     checks.check_data(SmSVMClassifier(), given, WORDS)
