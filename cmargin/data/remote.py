@@ -11,7 +11,7 @@ from cmargin.data.stats import Described
 class RowsElsewhere(Described):
     """A subclass has ``refuse(what)``, which raises ValueError."""
 
-    def reduced(self):
+    def reduced(self, least=0.0):
         self.refuse("linear_solver='woodbury'")
 
     def sum_of_squares(self, most_rows):

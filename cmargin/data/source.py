@@ -72,8 +72,11 @@ class DataSource(Protocol):
         has signed weight s, a base margin b of a class the offset 1 - y b. Only sources in memory or in files take it.
         """
 
-    def reduced(self):
-        """The rows in as many columns as there are rows, and the way there and back (`WideRows`); a read."""
+    def reduced(self, least=0.0):
+        """The rows in as many columns as there are rows, and the way there and back (`WideRows`); a read.
+
+        What a row has of its own beside others may be left out if it is no longer than ``least``.
+        """
 
     def dual_rows(self, intercept, free, weights, l2, loss):
         """What all problems share that are solved by the dual; its ``row_pass(signed_weight)`` is a `DualPass`."""

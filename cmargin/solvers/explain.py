@@ -14,6 +14,7 @@ STAGES = {
     "dual": "Dual: coordinate descent and Newton steps in the dual variables",
     "products": "Newton steps by Hessian-vector products",
     "reduced": "Newton steps in as many unknowns as rows",
+    "reduced_again": "Newton steps in as many unknowns as rows again, with all their digits and half of tol",
     "subset": "Newton steps on a tenth of the rows",
     "newton": "Newton steps on all rows",
     "published": "Steps of the published Algorithms 1 to 4",

@@ -42,7 +42,7 @@ class Outcome:
     status: str = "done"       # "left": given up; "uncertain": rounding may matter; "running": the certificate falls
     # short; "stopped" from outside; "empty": chance chose no rows; "none": there is nothing to measure; "taken": what a
     # trial tried is better than what was before; "skipped" by a fit that goes on from a checkpoint of a later stage
-    what: str = ""             # of a probe
+    what: str = ""             # of a probe; `AGAIN`
     gap: float = np.nan        # relative duality gap
     smoothing: float = np.nan  # with which it was left
     numbers: tuple = ()        # that a probe found
@@ -53,7 +53,7 @@ class Stage:
     kind: str
     reason: str                # in words, for whoever asks
     otherwise: str = ""        # what happens where the stage does not end the fit
-    what: str = ""             # of a probe
+    what: str = ""             # of a probe; `AGAIN`
     start: str = "zero"        # weights: "zero", "warm", "last" of the stage before; "resume": its driver goes on
     smoothing: float | None = None     # to begin with; None: the user's
     reads: float = np.inf      # after which the dual is given up
@@ -67,6 +67,7 @@ class Stage:
     step: float = np.nan       # of a trial, relative to what the curvature allows
 
 
+AGAIN = "reduced_again"        # with every digit of the rows, to half of tol
 # Outcomes after which another stage follows; after any other the problem is at its end.
 FOLLOWED = {"dual": ("left", "uncertain", "skipped"), "products": ("left", "skipped"), "reduced": ("done", "skipped"),
             "subset": ("done", "empty", "skipped"), "certify": ("running", "skipped")}
@@ -82,6 +83,9 @@ def next_stage(stats, problem, settings, outcomes):
             return stage
     elif last.status not in FOLLOWED.get(last.kind, ()):
         return None
+    elif last.kind == "certify" and "reduced" in outcome_of and AGAIN not in outcome_of:
+        return Stage("reduced", "the certificate falls short of tol", "Newton steps on all rows follow", AGAIN,
+                     start="last", smoothing=min(settings.smoothing, cost.WARM_SMOOTHING))
     elif last.kind == "certify":
         return Stage("newton", "the certificate falls short of tol", start="resume")
     elif last.kind == "reduced" or last.status == "uncertain":
@@ -213,7 +217,7 @@ def dual_first(stats, problem, settings, outcome_of):
         why = f"Newton's method {priced}"
     limit = f"after {reads:.3g} reads Newton's method takes over" if np.isfinite(reads) else ""
     return Stage("dual", why, limit, start="warm" if problem.warm else "zero", reads=reads,
-                 on_trial=chooses and not stats.sparse and not smooth,
+                 on_trial=chooses and not stats.sparse and (reduced or not smooth),
                  first_check=cost.NARROW_FIRST_CHECK if narrow else np.inf)
 
 

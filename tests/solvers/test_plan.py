@@ -49,7 +49,7 @@ def outcome(stage, case):
                    "length_ratio": (case["kappa"], 500), "without_margin": (case["moved"],),
                    "class_sizes": (case["counted"], 0)}
         return Outcome("probe", what=stage.what, numbers=answers[stage.what])
-    return Outcome(stage.kind, case.get(stage.kind, "done"), gap=case["gap"], smoothing=case["width"])
+    return Outcome(stage.kind, case.get(stage.kind, "done"), stage.what, gap=case["gap"], smoothing=case["width"])
 
 
 def way(case):

@@ -38,15 +38,15 @@ class WideRows:
     Q is ``reflectors``, or the rows ``places`` of ``basis`` times the inverse of ``factor``; a ``rotation`` may follow.
     """
 
-    def __init__(self, source):
+    def __init__(self, source, least=0.0):
         self.n_features, self.rotation, self.reflectors = source.n_features, None, None
         with np.errstate(over="ignore", invalid="ignore"):         # numbers too large: the solver says so, once
             A = source.as_dense()
-            if source.n_rows > source.n_features or not self.by_gram_matrix(A):
+            if source.n_rows > source.n_features or not self.by_gram_matrix(A, least):
                 self.by_reflections(A)
         self.narrow = Rows(self.L)
 
-    def by_gram_matrix(self, A):
+    def by_gram_matrix(self, A, least):
         """L by one Cholesky factor or two; False where rows of A (n, m) are too nearly dependent, or out of range."""
         gram = A @ A.T
         square = np.diag(gram).copy()
@@ -55,7 +55,7 @@ class WideRows:
             return False
         length = np.where(small, 1.0, np.sqrt(square))
         gram /= length[:, None] * length
-        kept, others = spanning(A, gram, length)
+        kept, others = spanning(A, gram, length, least)
         among, beside = gram[np.ix_(kept, kept)], gram[np.ix_(kept, others)]
         first, info = dpotrf(among)
         if info != 0:
@@ -152,20 +152,24 @@ def solved(R, b, transposed=False):
     return dtrtrs(R, b, trans=int(transposed))[0] if len(b) else b
 
 
-def spanning(A, gram, length):
-    """The rows of A that span all, and the others. ``gram``: the Gram matrix of the rows over their ``length``."""
+def spanning(A, gram, length, least):
+    """The rows of A that span all but for parts no longer than ``least``, and the others.
+
+    ``gram``: the Gram matrix of the rows over their ``length``.
+    """
     factor, order, rank, _ = dpstrf(gram, tol=OWN)
     order = order.astype(np.intp) - 1
     kept, others, R = order[:rank], order[rank:], factor[:rank, :rank]
     alone = np.zeros(len(others), bool)
     for lo in range(0, len(others), AT_ONCE):
         some = others[lo:lo + AT_ONCE]
-        alone[lo:lo + AT_ONCE] = are_alone(A, length, kept, R, some, gram[np.ix_(kept, some)] * length[some])
+        alone[lo:lo + AT_ONCE] = are_alone(A, length, kept, R, some, gram[np.ix_(kept, some)] * length[some],
+                                           least)
     return np.concatenate([kept, others[alone]]), others[~alone]
 
 
-def are_alone(A, length, kept, R, some, products):
-    """Whether what rows of A have beside all multiples of the rows ``kept`` is more than rounding.
+def are_alone(A, length, kept, R, some, products, least):
+    """Whether what rows of A have beside all multiples of the rows ``kept`` is more than rounding, and than ``least``.
 
     R' R is the Gram matrix of the latter over their ``length``; ``products`` (n_kept, n_some) of them with the others.
     """
@@ -175,7 +179,7 @@ def are_alone(A, length, kept, R, some, products):
         parts[:, kept] = (solved(R, solved(R, products, transposed=True)) / length[kept, None]).T
         own -= parts @ A
         size = np.hypot(size, np.linalg.norm(parts * length, axis=1))
-        alone = np.linalg.norm(own, axis=1) > DEPENDENT * size
+        alone = np.linalg.norm(own, axis=1) > np.maximum(DEPENDENT * size, least)
         if not alone.any():
             break
         products = (A @ own.T)[kept] / length[kept, None]

@@ -111,8 +111,8 @@ class MemorySource(Described):
             self._columns = Rows(self.unrepeated().X.T.tocsr()).in_few_bytes()
         return self._columns
 
-    def reduced(self):
-        return WideRows(self)
+    def reduced(self, least=0.0):
+        return WideRows(self, least)
 
     def dual_rows(self, intercept, free, weights, l2, loss):
         return DualRows(self.unrepeated(), intercept, free, weights, l2, loss)

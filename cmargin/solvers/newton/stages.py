@@ -10,12 +10,12 @@ from cmargin.solvers.dual.sample import SampleOfDual
 from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.newton.published import PaperNewton
 from cmargin.solvers.newton.subset import shares, subset_of
-from cmargin.solvers.plan import Outcome, next_stage
+from cmargin.solvers.plan import AGAIN, Outcome, next_stage
 from cmargin.solvers.result import Result
 
 # What a checkpoint calls a stage; one that has no name in it is never gone on from.
-NAMES = {"dual": "dual", "products": "products", "reduced": "narrow", "subset": "subset", "newton": "whole",
-         "published": "paper"}
+NAMES = {"dual": "dual", "products": "products", "reduced": "narrow", AGAIN: "narrow again", "subset": "subset",
+         "newton": "whole", "published": "paper"}
 
 
 class Shared:
@@ -28,7 +28,7 @@ class Shared:
         self.source, self.problem, self.about, self.stats = source, problem, about, source.describe()
         self.weights, self.intercept = weights, intercept
         self.known = []                          # outcomes of probes that concern all problems
-        self._dual = self._reduced = None
+        self._dual, self._reduced = None, {}
 
     def learn(self, settings):
         """Measure what decides for all problems alike."""
@@ -43,11 +43,11 @@ class Shared:
                                                self.problem.penalty.l2, self.problem.loss)
         return self._dual
 
-    def reduced(self):
+    def reduced(self, least):
         """`WideRows`."""
-        if self._reduced is None:
-            self._reduced = self.source.reduced()
-        return self._reduced
+        if least not in self._reduced:
+            self._reduced[least] = self.source.reduced(least)
+        return self._reduced[least]
 
 
 class Stages:
@@ -83,8 +83,8 @@ class Stages:
         while (stage := next_stage(shared.stats, shared.about, self.settings, outcomes)) is not None:
             if stage.kind == "probe":
                 outcomes.append(self.probe(stage))
-            elif self.found is not None and NAMES.get(stage.kind) != self.found["stage"]:
-                outcomes.append(Outcome(stage.kind, "skipped"))
+            elif self.found is not None and NAMES.get(stage.what or stage.kind) != self.found["stage"]:
+                outcomes.append(Outcome(stage.kind, "skipped", stage.what))
             else:
                 self.sample = None
                 self.note(stage)
@@ -157,17 +157,24 @@ class Stages:
         return Outcome("products")
 
     def reduced(self, stage):
-        """In as many unknowns as there are rows; what is reported is evaluated on the rows themselves."""
+        """In as many unknowns as there are rows; what is reported is evaluated on the rows themselves.
+
+        What a row has of its own beside others, of length e, adds 2 e^2 / l2 of the objective to the gap at most
+        (losses are at most 1 in the mean, and so are sums of dual variables, about): up to tol it may be left out.
+        """
         result, intercept, problem = self.result, self.shared.intercept, self.shared.problem
-        wide, w = self.shared.reduced(), self.start_of(stage)
+        settings, w, l2 = self.settings, self.start_of(stage), problem.penalty.l2
+        if stage.what == AGAIN:
+            settings, l2 = replace(settings, tol=settings.tol / 2), 0.0
+        wide = self.shared.reduced(np.sqrt(settings.tol * l2))
         small = wide.rows(self.signed_weight, intercept, self.n_threads)
         inner = replace(problem, free=None if problem.free is None else small.n_columns - 1)
         t = None if w is None else wide.into(w, intercept)
         inside = Result(np.zeros(small.n_columns) if t is None else t.copy(), passes=result.passes,
                         n_iter=result.n_iter, history=list(result.history))
-        driver = ContinuationNewton(small, inner, self.settings, inside, stage.smoothing, t, self.before)
+        driver = ContinuationNewton(small, inner, settings, inside, stage.smoothing, t, self.before)
         self.before, left = driver, True
-        self.begin(driver, "reduced")
+        self.begin(driver, stage.what or stage.kind)
         try:
             yield driver
             left = False
@@ -179,7 +186,7 @@ class Stages:
                 small.dual_variables if inside.n_iter else lambda: None
             if left:
                 self.certificate().finish()
-        return Outcome("reduced")
+        return Outcome("reduced", what=stage.what)
 
     def certificate(self):
         """The driver that makes a certificate anew on the rows as they are."""
