@@ -116,7 +116,7 @@ ROWS_WEIGHED = 1024              # rows
 # The dual is tried first where Newton's method is priced higher than this (smsvm.md, "CSR rows of a few hundred
 # columns"), and dense rows with more columns than rows where fewer unknowns are priced higher than the other number
 # (asv_benches/compare_dual.py --stored short).
-DUAL_FROM_NEWTON_READS = (40, 16)        # reads of X
+DUAL_FROM_NEWTON_READS = (40, 20)        # reads of X
 # The dual is given up after this part of Newton's price (smsvm.md, "Dense rows"); that of a smooth loss is tried where
 # it is foreseen to cost no more than this part (asv_benches/compare_dual.py).
 DUAL_SHARE = 0.6                 # share of Newton's price
