@@ -2,6 +2,7 @@
 
 from copy import copy
 from functools import partial, wraps
+from numbers import Integral
 from typing import Any, cast
 
 import numpy as np
@@ -194,8 +195,11 @@ class LinearPredictions:
         return self._predicted(X, SCORES, self.intercept_)
 
     def _predicted(self, X, what, intercept=None, n_top=1):
+        n_jobs = getattr(self, "n_jobs", None)
+        if not isinstance(n_jobs, Integral) or n_jobs == 0:         # a fit would refuse it; the last one still predicts
+            n_jobs = None
         return predicted(X, self.coef_, self._ranking if intercept is None else intercept, what,
-                         effective_n_threads(getattr(self, "n_jobs", None)), n_top)
+                         effective_n_threads(n_jobs), n_top)
 
     def _shares(self, X):
         """Probabilities, one column a class; batch by batch, so that little more is held than what is returned."""
