@@ -155,7 +155,7 @@ cdef bint begin_pcg(newton_state *at) noexcept nogil:
     at.pcg.cg.most = at.pcg.products_limit if at.pcg.products_limit > 0 else at.limits.most_products
     if at.penalty.user.free >= 0:
         at.pcg.cg.enough = min(at.pcg.cg.enough, cost * cost)
-    if at.pcg.products_limit > 0 or (at.problem.facts.smooth and not at.problem.facts.discontinuous):
+    if at.pcg.products_limit > 0 or (at.problem.facts.smooth and not at.penalty.path_begun):
         forcing = FORCING if at.problem.facts.smooth else min(FORCING, max(LEAST_FORCING, HINGE_FORCING * sqrt(gap)))
     if at.pcg.cg.enough >= squares:              # of a warm start no gap is known yet: some step all the same
         at.pcg.cg.enough = squares / 4
