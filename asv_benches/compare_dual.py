@@ -1,13 +1,14 @@
 """What "auto" takes beside Newton's method and the dual, processor milliseconds of one thread.
 
-    python asv_benches/compare_dual.py [--loss squared_hinge] [--stored dense csr few wide short] [--seeds 13 14]
-        [--repeat 3] [--most 60]
+    python asv_benches/compare_dual.py [--loss squared_hinge] [--stored dense csr few wide short texts]
+        [--seeds 13 14] [--repeat 3] [--most 60]
 
 The least of some fits each, taken in turn, to a certified 1e-4, with an intercept without penalty. Constants of
 cmargin/solvers/dual/smooth_choice.py were chosen on seeds 1, 2, 11 and 12, those of
 cmargin/data/memory/dual_rows.py on seeds below 10. The dual is given up after ``--most`` reads.
-``few`` and ``wide``: CSR rows of 16 to 128 and of more than 4,000 columns. ``short``: dense rows with more columns than
-rows, those of every other set standardised; Newton's method has as many unknowns as rows there.
+``few`` and ``wide``: CSR rows of 16 to 128 and of more than 4,000 columns; ``texts``: of which a few are common,
+most of them rare, and some have no entry, with labels of which a tenth is wrong. ``short``: dense rows with more columns
+than rows, those of every other set standardised; Newton's method has as many unknowns as rows there.
 """
 
 import argparse
@@ -27,10 +28,12 @@ SIZES = (5, 8, 8, 16, 16, 7, 14, 6, 5, 2, 4, 4, 5, 23)         # of the categori
 FEW = (("one-hot", 32_000, SIZES, 0.24), ("one-hot", 8_000, SIZES, 0.24), ("one-hot", 32_000, (3,) * 20, 0.5),
        ("one-hot", 60_000, (8,) * 14, 0.005), ("ones", 50_000, (60, 20), 0.5), ("numbers", 30_000, (120, 30), 0.5))
 WIDE = ((8_000, 6_000, 30), (6_000, 9_000, 30), (20_000, 4_500, 30), (30_000, 5_000, 30), (12_000, 5_000, 30))
+TEXTS = (("counts", 30, 1.3), ("counts", 20, 1.1), ("ones", 20, 1.2), ("ones", 20, 1.5), ("unit", 20, 1.3),
+         ("numbers", 20, 1.2), ("numbers", 20, 1.3))
 SHORT = ((60, 2_000), (70, 500), (120, 8_000), (200, 800), (300, 4_000), (700, 2_000))
 L2 = {"short": (1e1, 1e0, 1e-2, 1e-4), "dense": (1e-1, 1e-2, 1e-3, 1e-5),
       "csr": (1e-1, 1e-2, 1e-3, 1e-5), "few": (1e-1, 1e-2, 1e-3, 1e-5),
-      "wide": (1e-4, 1e-5, 1e-6, 1e-7)}
+      "wide": (1e-4, 1e-5, 1e-6, 1e-7), "texts": (1e-3, 1e-4, 1e-5, 1e-6)}
 
 
 def clouds(rng, n, m):
@@ -116,6 +119,18 @@ def wide(rng, n, m, each):
     return X, score / score.std() + 0.5 * rng.standard_normal(n) > 0
 
 
+def texts(rng, kind, each, exponent, n=20_000, m=90_000):
+    """``counts`` of Zipf columns, 0/1 ``ones``, rows of ``unit`` length, or normal ``numbers`` in their place."""
+    X = sp.csr_matrix((np.ones(n * each), rng.zipf(exponent, n * each) % m, np.arange(n + 1) * each), shape=(n, m))
+    X.sum_duplicates()
+    if kind != "counts":
+        X.data = rng.standard_normal(X.nnz) if kind == "numbers" else np.ones(X.nnz)
+    if kind == "unit":
+        X.data /= np.repeat(np.sqrt(np.diff(X.indptr)), np.diff(X.indptr))
+    score = X @ rng.standard_normal(m)
+    return X, (score + 0.5 * score.std() * rng.standard_normal(n) > np.median(score)) != (rng.random(n) < 0.1)
+
+
 def cases(stored, seeds):
     """(set, name, X, y)"""
     for seed in seeds:
@@ -135,6 +150,9 @@ def cases(stored, seeds):
         for kind, n, sizes, share in FEW if "few" in stored else ():
             X, y = few_columns(np.random.default_rng([seed, n, *sizes]), kind, n, sizes, share)
             yield "few", f"{kind} {n} x {X.shape[1]}, {100 * share:g} % positive, seed {seed}", X, y
+        for number, kind in enumerate(TEXTS if "texts" in stored else ()):
+            yield "texts", "{} {}, exponent {}, seed {seed}".format(*kind, seed=seed), \
+                *texts(np.random.default_rng([seed, number]), *kind)
         for n, m, each in WIDE if "wide" in stored else ():
             yield ("wide", f"wide {n} x {m}, {each} entries, seed {seed}",
                    *wide(np.random.default_rng([seed, n, m]), n, m, each))

@@ -144,9 +144,10 @@ SMOOTH_DUAL_FROM_ENTRIES = 400_000       # stored numbers
 # The dual of a smooth loss, and of dense rows that would have fewer unknowns, is given up after so many times Newton's
 # price (asv_benches/compare_dual.py).
 SMOOTH_DUAL_SHARE = 1.5          # share of Newton's price
-# The dual of sparse rows is given up after so many reads at the latest, about what products take (smsvm.md, "Of CSR
-# rows of more than 4,000 columns the dual reads 120 times at most").
-SMOOTH_SPARSE_DUAL_READS = 120   # reads of X
+# Sparse rows of more columns than a factor is made of have the dual of a smooth loss on trial where their mean ratio of
+# |x|^2 to the ridge and to what a row has in columns of its own is larger: from there on products read as often
+# (asv_benches/compare_dual.py --stored texts).
+ALIKE_FROM_RATIO = 9.0           # ratio
 # A sweep over a sample has so many dense rows a column at least (smsvm.md, "The squared hinge by the dual").
 SWEPT_ROWS_PER_COLUMN = 5        # rows per column
 # A sweep over a sample has one of so many dense rows at least (smsvm.md, "The squared hinge by the dual").
@@ -170,8 +171,9 @@ FEW_SPARSE_ROWS_PER_COLUMN = 2.0  # rows per column
 # Sparse rows that are more than `FEW_SPARSE_ROWS_PER_COLUMN` allows are sampled from so many entries on, since a
 # sample costs as much as a small fit (smsvm.md, "Few sparse rows and the squared hinge").
 WEIGHED_FROM_ENTRIES = 50_000    # stored numbers
-# Where the dual of sparse rows is foreseen, Newton's method is priced at so many reads at most, about what products
-# take (smsvm.md, "Few sparse rows and the squared hinge").
+# Beside the dual of a smooth loss on sparse rows, Newton's method is priced at so many reads at most, about what
+# products take (smsvm.md, "Few sparse rows and the squared hinge" and "Of CSR rows of more than 4,000 columns the dual
+# reads 120 times at most").
 SPARSE_NEWTON_READS = 200        # reads of X
 
 # ---------------------------------------------------------------- more columns than rows

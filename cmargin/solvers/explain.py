@@ -5,6 +5,7 @@ from cmargin.solvers.plan import next_stage, plan
 STAGES = {
     "row_lengths": "Measure the lengths of some rows",
     "length_ratio": "Measure the lengths of a few rows beside the penalty",
+    "own_part": "Measure what a few rows have in columns of their own",
     "without_margin": "Sweep once over a few rows",
     "penalty_counts": "Look whether any row costs something beside the penalty",
     "class_sizes": "Count the rows of either class",

@@ -104,7 +104,8 @@ def plan(stats, problem, settings, known=(), following=next_stage):
     stages, outcomes = [], list(known)
     while (stage := following(stats, problem, settings, outcomes)) is not None:
         stages.append(stage)
-        numbers = {"class_sizes": (stats.n_rows,), "row_lengths": (0.0, 1), "length_ratio": (0.0, 1)}
+        numbers = {"class_sizes": (stats.n_rows,), "row_lengths": (0.0, 1), "length_ratio": (0.0, 1),
+                   "own_part": (0.0,)}
         outcomes.append(Outcome(stage.kind, what=stage.what, numbers=numbers.get(stage.what, (1.0,)),
                                 smoothing=cost.SUBSET_SMOOTHING_END))
     return stages
@@ -207,7 +208,7 @@ def dual_first(stats, problem, settings, outcome_of):
     price = prices.reads_of_newton(stats, smooth)
     reads = min(reads, (cost.SMOOTH_DUAL_SHARE if smooth or reduced else cost.DUAL_SHARE) * price)
     if smooth and chooses and stats.sparse:
-        reads = min(reads, cost.SMOOTH_SPARSE_DUAL_READS)
+        reads = min(reads, cost.DUAL_SHARE * cost.SPARSE_NEWTON_READS)
     if np.isfinite(reads):
         reads = min(reads if chooses else np.inf, settings.max_passes / 2)
     narrow = not stats.sparse and stats.n_features <= cost.CHEAP_HESSIAN_COLUMNS
@@ -217,7 +218,7 @@ def dual_first(stats, problem, settings, outcome_of):
         why = f"Newton's method {priced}"
     limit = f"after {reads:.3g} reads Newton's method takes over" if np.isfinite(reads) else ""
     return Stage("dual", why, limit, start="warm" if problem.warm else "zero", reads=reads,
-                 on_trial=chooses and not stats.sparse and (reduced or not smooth),
+                 on_trial=chooses and (not stats.sparse and (reduced or not smooth) or rows_are_alike(outcome_of)),
                  first_check=cost.NARROW_FIRST_CHECK if narrow else np.inf)
 
 
@@ -230,10 +231,20 @@ def reads_foreseen(stats, outcome_of):
         6 + 5 kappa v reads,       kappa = mean |x|^2 / mean ridge,
 
     where v is the part of the rows that have no margin of 1; where these are few but kappa is large, clusters need few
-    and other rows hundreds, which a trial finds out.
+    and other rows hundreds, which a trial finds out. Sparse rows of thousands of columns are told apart by their rare
+    ones, as common columns slow the sweeps, and what a row has to itself hastens them: in place of kappa stands
+
+        mean of |x_i|^2 / (ridge_i + sum_j x_ij^2 / n_j),       n_j rows with an entry in column j,
+
+    and where that is large a trial finds out whether sweeps end at once, as they do where classes are apart.
     """
     price, n, m = prices.reads_of_newton(stats, True), stats.n_rows, stats.n_features
     few = stats.sparse and n <= cost.FEW_SPARSE_ROWS_PER_COLUMN * m        # few sweeps do, as a rule, whatever kappa
+    if stats.sparse and prices.too_wide(n, m) and stats.entries >= cost.WEIGHED_FROM_ENTRIES:
+        if "own_part" not in outcome_of:
+            return Stage("probe", "rows that are not told apart by columns of their own need many sweeps",
+                         what="own_part")
+        return np.inf
     if not np.isfinite(price) or few:
         return np.inf
     if stats.sparse and stats.entries < cost.WEIGHED_FROM_ENTRIES:
@@ -258,6 +269,12 @@ def reads_foreseen(stats, outcome_of):
         return 0
     no_sample = prices.sampled_reads(stats, True)[0] == 0
     return cost.SHORT_TRIAL_READS if no_sample else min(cost.SHORT_TRIAL_READS, enough)
+
+
+def rows_are_alike(outcome_of):
+    """Whether sparse rows have so little in columns of their own that sweeps are slow: the dual is on trial."""
+    probe = outcome_of.get("own_part")
+    return probe is not None and probe.status == "done" and probe.numbers[0] > cost.ALIKE_FROM_RATIO
 
 
 # ---------------------------------------------------------------- Newton's method

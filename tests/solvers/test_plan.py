@@ -47,7 +47,7 @@ def outcome(stage, case):
     if stage.kind == "probe":
         answers = {"row_lengths": (7 * case["light"] * case["l2"] * case["rows"], 7), "penalty_counts": (case["felt"],),
                    "length_ratio": (case["kappa"], 500), "without_margin": (case["moved"],),
-                   "class_sizes": (case["counted"], 0)}
+                   "class_sizes": (case["counted"], 0), "own_part": (case.get("own", 0.0),)}
         return Outcome("probe", what=stage.what, numbers=answers[stage.what])
     return Outcome(stage.kind, case.get(stage.kind, "done"), stage.what, gap=case["gap"], smoothing=case["width"])
 

@@ -30,7 +30,7 @@ class MemorySource(Described):
         self.dtype, self.sparse = X.dtype, self.rows.sparse
         self.entries = X.nnz if self.sparse else X.size
         self.row_is_contiguous = self.sparse or X.shape[1] <= 1 or X.strides[1] == X.itemsize
-        self._unrepeated = self._columns = None
+        self._unrepeated = self._columns = self._rows_in_columns = None
 
     # ------------------------------------------------------------ rows
 
@@ -82,6 +82,13 @@ class MemorySource(Described):
         X = self.X if self.sparse else self.X[::-(-self.n_rows // most_rows)]
         x = X.data if self.sparse else X.ravel()
         return np.einsum("i,i", x, x, dtype=float), X.shape[0]
+
+    def own_squares(self, rows):
+        """Of some CSR rows, each square of an entry over the number of all rows with an entry in its column, summed."""
+        if self._rows_in_columns is None:
+            self._rows_in_columns = np.maximum(np.bincount(self.X.indices, minlength=self.n_features), 1)
+        X = self.X[rows]
+        return X.multiply(X) @ (1 / self._rows_in_columns)
 
     def unrepeated(self):
         """This data source, or a copy that stores no entry in parts, which would be squared apart.

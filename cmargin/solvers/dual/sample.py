@@ -16,7 +16,7 @@ class SampleOfDual:
         n, m = stats.n_rows, stats.n_features
         wanted = cost.SPARSE_ROWS_WEIGHED if stats.sparse else max(cost.SWEPT_ROWS_PER_COLUMN * m,
                                                                    n // cost.ROWS_PER_SWEPT_ROW)
-        picked = slice(None) if n <= wanted else spread(wanted, n)
+        self.picked = picked = slice(None) if n <= wanted else spread(wanted, n)
         self.signed_weight, self.rows = signed_weight[picked], None
         weights = np.abs(self.signed_weight)
         if not weights.any():
@@ -35,6 +35,17 @@ class SampleOfDual:
             return None
         square, ridge = self.rows.square, self.rows.ridge
         return (square - ridge).mean() / ridge.mean(), len(self.signed_weight)
+
+    def own_part(self, source):
+        """Mean ratio of |x|^2 to the ridge and what a row has to itself, (ratio,); None as in `length_ratio`.
+
+        To itself a row has sum x_j^2 / n_j, where n_j rows have an entry in column j.
+        """
+        if self.rows is None:
+            return None
+        square, ridge = self.rows.square, self.rows.ridge
+        own = ridge + source.own_squares(self.picked)              # 0: an empty row of weight 0
+        return (float(((square - ridge) / np.maximum(own, np.finfo(float).tiny)).mean()),)
 
     def without_margin(self):
         """Part of the rows that have no margin of 1: of the second half, those that a sweep moves.

@@ -115,6 +115,12 @@ class Stages:
                                    s.intercept, s.problem.free is not None)
         return self.sample.length_ratio()
 
+    def own_part(self):
+        s = self.shared
+        sample = SampleOfDual(s.source, s.stats, self.signed_weight, s.problem.penalty.l2, s.problem.loss,
+                              s.intercept, s.problem.free is not None)
+        return sample.own_part(s.source)
+
     def without_margin(self):
         return (self.sample.without_margin(),)
 
