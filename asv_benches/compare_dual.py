@@ -7,8 +7,8 @@ The least of some fits each, taken in turn, to a certified 1e-4, with an interce
 cmargin/solvers/dual/smooth_choice.py were chosen on seeds 1, 2, 11 and 12, those of
 cmargin/data/memory/dual_rows.py on seeds below 10. The dual is given up after ``--most`` reads.
 ``few`` and ``wide``: CSR rows of 16 to 128 and of more than 4,000 columns; ``texts``: of which a few are common,
-most of them rare, and some have no entry, with labels of which a tenth is wrong. ``short``: dense rows with more columns
-than rows, those of every other set standardised; Newton's method has as many unknowns as rows there.
+most of them rare, and some have no entry, with labels of which a tenth is wrong. ``short``: dense rows with more
+columns than rows, those of every other set standardised; Newton's method has as many unknowns as rows there.
 """
 
 import argparse

@@ -218,7 +218,7 @@ def dual_first(stats, problem, settings, outcome_of):
         why = f"Newton's method {priced}"
     limit = f"after {reads:.3g} reads Newton's method takes over" if np.isfinite(reads) else ""
     return Stage("dual", why, limit, start="warm" if problem.warm else "zero", reads=reads,
-                 on_trial=chooses and (not stats.sparse and (reduced or not smooth) or rows_are_alike(outcome_of)),
+                 on_trial=chooses and ((not stats.sparse and (reduced or not smooth)) or rows_are_alike(outcome_of)),
                  first_check=cost.NARROW_FIRST_CHECK if narrow else np.inf)
 
 
