@@ -220,7 +220,7 @@ def batches(device, options):
     """What is lost where a device takes larger batches than rows in memory do: those it takes, or ``--batch`` rows."""
     rows = []
     if options.batch:
-        cost.DEVICE_BATCH, cost.DEVICE_BATCHES_OF_A_PASS = options.batch, 1
+        cost.DEVICE_BATCH = options.batch, 1
     for name, X, y in sets_of(options):
         for seed in range(options.seed, options.seed + 5):
             A, B, a, b = train_test_split(X, y, random_state=seed, test_size=0.2)

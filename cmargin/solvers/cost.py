@@ -252,21 +252,26 @@ MULTINOMIAL_MULTIPLY_ADDS = 1e12  # multiply-adds
 # For more than `MULTINOMIAL_CLASSES` classes loss="auto" is multinomial while the weights are no more numbers, of
 # which four arrays are in memory (multinomial.md, "Thousands of classes").
 MULTINOMIAL_WEIGHTS = 2e8        # numbers
-# A batch of SLND has so many dense or sparse rows, as a BLAS wants them, where a pass has `BATCHES_OF_A_PASS` batches
-# (doc/methods/slnd.md, "Batches").
+# A batch of SLND has so many dense or sparse rows, as a BLAS wants them, where a pass has the first of
+# `BATCHES_OF_A_PASS` (doc/methods/slnd.md, "Batches").
 DENSE_BATCH = 128                # rows
 SPARSE_BATCH = 16                # rows
 # Batches of SLND are halved, down to the least, while a pass has fewer than the first number of them; from
 # `SPARSE_BATCH` rows on, fewer than the second (doc/methods/slnd.md, "Batches"). Over ranks and workers the weights are
 # averaged after every batch where a pass of a place has no more than the second (places.md, "SLND's weights are
 # averaged").
-BATCHES_OF_A_PASS = 128          # batches
-FEW_BATCHES_OF_A_PASS = 64       # batches
+BATCHES_OF_A_PASS = (128, 64)    # batches
 LEAST_BATCH = 2                  # rows
+# Multinomial passes over so many dense rows in memory are taken by so many walkers side by side, whatever the number
+# of threads: batches are too little work to be shared out, and 16 walkers lost up to 0.17 points of a first pass over
+# 400,000 rows, eight 0.15 over 250,000 (multinomial.md, "Walkers side by side").
+WALKERS = {900_000: 16, 400_000: 8}      # rows: walkers
+# That is so for at most so many classes; a walker's batch has so many rows, and the mean of the weights is taken after
+# so many batches of each (multinomial.md, "Walkers side by side").
+WALKER_SIZES = (16, 16, 16)      # classes; rows; batches
 # On a device a batch of SLND costs the launches of its operations, so that it is doubled up to the first number while
 # a pass has so many batches as the second says (asv_benches/compare_device.py).
-DEVICE_BATCH = 1024              # rows
-DEVICE_BATCHES_OF_A_PASS = 256   # batches
+DEVICE_BATCH = (1024, 256)       # rows; batches
 # A path of penalised optima follows the multinomial passes while a product with all rows takes no more: with more it
 # takes longer than the passes, and these do well (doc/methods/slnd.md).
 PATH_FLOPS = 3e7                 # operations

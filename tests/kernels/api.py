@@ -44,6 +44,7 @@ from cmargin._core.sgd import (
     _refreshed_sgd,
     _sgdqn,
     _softmax_sgd,
+    _softmax_walkers,
     _theory_sgd,
     _whiten,
 )

@@ -12,9 +12,11 @@ tail have two parts, as in _class_sgd: H* = I / d_{k+1} - P M P', so that a scor
 
 V keeps the sum of a_jc x_j, and ``shift`` what the centre takes from it, so that no row is centred (notation.md).
 
-U is cut into blocks of classes and of columns, a plan of its shape alone. A block multiplies its columns of the batch
-with its weights, and moves them: one thread does both, so that a block's weights stay in its cache. In between, each
-row's score is the sum of its blocks in order. So the bits do not depend on the number of threads.
+Threads meet twice a batch. U is cut into blocks of classes and of columns, a plan of its shape alone. A block's weights
+are moved by the batch, and multiply their columns of the next one: one thread does both, while they are in its cache.
+In between each row's score is the sum of its blocks in order. Few classes have blocks too small for that: a group of
+rows is multiplied with all of U and its softmax taken, then blocks of columns are moved. So the bits do not depend on
+the number of threads.
 
 A row whose z_i'z_i is a multiple of the mean would be moved far past what its step is to mend. So G_i is also times
 
@@ -52,67 +54,6 @@ cdef enum:
     AHEAD = 4                   # entries of a CSR row ahead of which their weights are asked for
 
 
-# What threads share out: an item of the job, Z being its whitened rows; one fused function, given in both its types
-cdef struct batch_job
-ctypedef void (*single_work)(const batch_job *job, Py_ssize_t item, const float *Z) noexcept nogil
-ctypedef void (*double_work)(const batch_job *job, Py_ssize_t item, const double *Z) noexcept nogil
-
-
-cdef struct batch_job:          # what threads share; void pointers are to floats or doubles, as the rows
-    # the rows, and the plan of the blocks
-    const rows_view *X          # read of CSR rows with a scaled tail only
-    const int64_t *order        # IN    (n_visited,) the row of X that each row of Z is
-    const int64_t *truth        # IN    (n_visited,) class of each
-    const double *weight        # IN    (n_visited,), or NULL for ones
-    const double *centre_dot    # IN    (n_visited,) <x_i, centre>, or NULL without a tail
-    double centre_square        # |centre|^2
-    double low_sign             # +1, or -1 where CSR rows carry the tail
-    double tail_inverse         # 1 / d_{k+1} where CSR rows carry the tail, else 0
-    double *loss_out            # OUT   (n_visited,) weighted loss of every row met, before the step, or inf
-    double *wrong_out           # OUT   (n_visited,) weight of every row met whose class was not the best
-    const void *Z               # IN    (n_visited, width) whitened rows
-    double *length              # (n_visited,) z_i'z_i
-    double mean_length          # m
-    double most_length, least_damping
-    void *parts                 # WORK  (n_column_blocks, batch, n_classes)
-    Py_ssize_t item_size        # bytes of a number of Z and of the weights
-    Py_ssize_t n_visited, width, n_classes, batch
-    Py_ssize_t class_block, n_class_blocks      # classes of one block, and how many such blocks there are
-    Py_ssize_t column_block, n_column_blocks    # likewise columns
-    Py_ssize_t group            # rows whose softmax one thread takes at a time
-    # the weights
-    void *U                     # INOUT (n_classes, width)
-    void *U_mean                # INOUT (n_classes, width) where ``average``
-    void *V                     # INOUT (n_features, n_classes), or NULL without a tail
-    void *V_lag                 # INOUT (n_features, n_classes) what the mean of V lacks, or NULL
-    double *shift               # INOUT (n_classes, 3), or NULL without a tail
-    double *bias                # INOUT (n_classes, 2) intercept and its running mean
-    bint average
-    Py_ssize_t stride           # batches between two samples of the mean
-    int64_t n_done              # batches before these
-    # the batches
-    const int64_t *batches      # IN    (n_batches,) the row of Z where each begins
-    const int64_t *scored       # IN    (n_scored,) likewise
-    const double *steps         # IN    (n_batches,)
-    const double *offset        # IN    ((n_batches + n_scored) batch, n_classes) scores to add, or NULL for none
-    void *scores_out            # OUT   (n_scored batch, n_classes) their scores, or NULL
-    Py_ssize_t n_batches, n_scored, n_train
-    double bias_rate
-    int n_threads
-    # the batch at work, n rows of Z from ``lo`` on
-    Py_ssize_t lo, n
-    const void *weights         # IN    U or its mean, which give its scores
-    const double *intercepts
-    const double *extra         # IN    (n, n_classes) scores to add, or NULL
-    void *scores                # OUT   (n, n_classes) its scores, or NULL
-    double step
-    int64_t sample              # of the mean that the iterate after it is, 0: none
-    int64_t n_samples           # of the mean before it
-    # what threads do of it
-    single_work of_single
-    double_work of_double
-
-
 cdef void do_item(void *of, Py_ssize_t item, int thread) noexcept nogil:
     cdef const batch_job *job = <const batch_job *> of
     if job.item_size == sizeof(float):
@@ -142,30 +83,25 @@ cdef block_at block_of(const batch_job *job, Py_ssize_t block) noexcept nogil:
 
 
 cdef void block_scores(const batch_job *job, Py_ssize_t block, const floating *Z) noexcept nogil:
-    # this block's share of M (n, n_classes), one part for every block of columns
+    # this block's share of M (n, n_classes) of the next batch, one part for every block of columns
+    cdef const one_batch *batch = &job.next
     cdef Py_ssize_t c, i, k = job.n_classes
     cdef block_at at = block_of(job, block)
     cdef const rows_view *X = job.X
-    cdef const int64_t *order = job.order + job.lo
+    cdef const int64_t *order = job.order + batch.lo
     cdef int64_t entry, last
-    cdef const floating *z = Z + job.lo * job.width + at.column_lo
     cdef const floating *U = <const floating *> job.weights + at.class_lo * job.width + at.column_lo
     cdef const floating *V = <const floating *> job.V + at.class_lo
-    cdef floating *M = <floating *> job.parts + at.q * job.batch * k + at.class_lo
+    cdef floating *M = <floating *> batch.parts + at.q * job.batch * k + at.class_lo
     cdef const double *shift
     # M = low_sign Z U'   (n, n_classes) = (n, n_columns) (n_columns, n_classes)
-    if few_pay(at.n_classes, at.n_columns, sizeof(floating) == sizeof(float)):
-        for i in range(job.n):
-            memset(M + i * k, 0, at.n_classes * sizeof(floating))
-        few_times(job.n, at.n_classes, at.n_columns, <floating> job.low_sign, z, job.width, U, job.width, M, k)
-    else:
-        gemm(NO_TRANS, TRANS, job.n, at.n_classes, at.n_columns, job.low_sign, z, job.width, U, job.width, 0, M, k)
+    scores_of(job, batch.n, &at, Z + batch.lo * job.width + at.column_lo, U, M)
     if job.tail_inverse == 0:
         return
-    for i in range(job.n):
+    for i in range(batch.n):
         for c in range(at.n_classes):
             shift = job.shift + 3 * (at.class_lo + c)
-            M[i * k + c] -= <floating> (job.tail_inverse * (shift[0] * job.centre_dot[job.lo + i] + shift[1]))
+            M[i * k + c] -= <floating> (job.tail_inverse * (shift[0] * job.centre_dot[batch.lo + i] + shift[1]))
         last = X.starts[order[i] + 1]
         for entry in range(X.starts[order[i]], last):
             if entry + AHEAD < last:
@@ -174,66 +110,89 @@ cdef void block_scores(const batch_job *job, Py_ssize_t block, const floating *Z
                      at.n_classes)
 
 
+cdef void scores_of(const batch_job *job, Py_ssize_t n, const block_at *at, const floating *z, const floating *U,
+                    floating *M) noexcept nogil:
+    cdef Py_ssize_t i, k = job.n_classes
+    if few_pay(at.n_classes, at.n_columns, sizeof(floating) == sizeof(float)):
+        for i in range(n):
+            memset(M + i * k, 0, at.n_classes * sizeof(floating))
+        few_times(n, at.n_classes, at.n_columns, <floating> job.low_sign, z, job.width, U, job.width, M, k)
+    else:
+        gemm(NO_TRANS, TRANS, n, at.n_classes, at.n_columns, job.low_sign, z, job.width, U, job.width, 0, M, k)
+
+
 cdef void block_update(const batch_job *job, Py_ssize_t block, const floating *Z) noexcept nogil:
     # U -= step G' Z of this block, and its running mean
     cdef block_at at = block_of(job, block)
+    cdef const one_batch *batch = &job.now
     cdef Py_ssize_t c, place = at.class_lo * job.width + at.column_lo
-    cdef const floating *z = Z + job.lo * job.width + at.column_lo
-    cdef const floating *G = <const floating *> job.parts + at.class_lo
+    cdef const floating *z = Z + batch.lo * job.width + at.column_lo
+    cdef const floating *G = <const floating *> batch.parts + at.class_lo
     cdef floating *U = <floating *> job.U + place
     # U -= step G' Z   (n_classes, n_columns) = (n_classes, n) (n, n_columns), those of the block
-    if few_pay(at.n_classes, at.n_columns, sizeof(floating) == sizeof(float)):
-        few_sums(job.n, at.n_classes, at.n_columns, <floating> -job.step, z, job.width, G, job.n_classes, U, job.width)
+    if job.by_rows or few_pay(at.n_classes, at.n_columns, sizeof(floating) == sizeof(float)):
+        few_sums(batch.n, at.n_classes, at.n_columns, <floating> -batch.step, z, job.width, G, job.n_classes, U,
+                 job.width)
     else:
-        gemm(TRANS, NO_TRANS, at.n_classes, at.n_columns, job.n, -job.step, G, job.n_classes, z, job.width, 1, U,
+        gemm(TRANS, NO_TRANS, at.n_classes, at.n_columns, batch.n, -batch.step, G, job.n_classes, z, job.width, 1, U,
              job.width)
-    if job.average and job.sample > 0:
+    if job.average and batch.sample > 0:
         for c in range(at.n_classes):
-            row_lerp(rate_of(job), U + c * job.width, <floating *> job.U_mean + place + c * job.width, at.n_columns)
+            row_lerp(rate_of(batch), U + c * job.width, <floating *> job.U_mean + place + c * job.width, at.n_columns)
     if at.q == 0:                       # the first block of columns looks after the intercepts and the tail
         intercept_update(job, &at, G)
         if job.tail_inverse != 0:
             tail_update(job, &at, G)
 
 
-cdef double rate_of(const batch_job *job) noexcept nogil:
-    return 2.0 / (job.sample + 1)       # sample s of the mean weighs s: late iterates count more
+cdef void block_work(const batch_job *job, Py_ssize_t block, const floating *Z) noexcept nogil:
+    # what is between two softmaxes: the step of one batch, the scores of the next
+    if job.now.n > 0:
+        block_update(job, block, Z)
+    if job.next.n > 0 and not job.by_rows:
+        block_scores(job, block, Z)
+
+
+cdef double rate_of(const one_batch *batch) noexcept nogil:
+    return 2.0 / (batch.sample + 1)     # sample s of the mean weighs s: late iterates count more
 
 
 cdef void intercept_update(const batch_job *job, const block_at *at, const floating *G) noexcept nogil:
     cdef Py_ssize_t c, i
     cdef double total, met
-    cdef bint sampled = job.average and job.sample > 0
+    cdef const one_batch *batch = &job.now
+    cdef bint sampled = job.average and batch.sample > 0
     cdef double *bias
     cdef double *shift
     for c in range(at.n_classes):
         total, met, bias = 0, 0, job.bias + 2 * (at.class_lo + c)
-        for i in range(job.n):
+        for i in range(batch.n):
             total += G[i * job.n_classes + c]
-        bias[0] -= job.step * job.bias_rate * total
+        bias[0] -= batch.step * job.bias_rate * total
         if sampled:
-            bias[1] += rate_of(job) * (bias[0] - bias[1])
+            bias[1] += rate_of(batch) * (bias[0] - bias[1])
         if job.tail_inverse == 0:
             continue
         shift = job.shift + 3 * (at.class_lo + c)
-        for i in range(job.n):
-            met += G[i * job.n_classes + c] * (job.centre_dot[job.lo + i] - job.centre_square)
-        shift[0] -= job.step * total
-        shift[1] -= job.step * met
+        for i in range(batch.n):
+            met += G[i * job.n_classes + c] * (job.centre_dot[batch.lo + i] - job.centre_square)
+        shift[0] -= batch.step * total
+        shift[1] -= batch.step * met
         if sampled:
-            shift[2] += rate_of(job) * (shift[0] - shift[2])
+            shift[2] += rate_of(batch) * (shift[0] - shift[2])
 
 
 cdef void tail_update(const batch_job *job, const block_at *at, const floating *G) noexcept nogil:
     # V -= step X' G of these classes
     cdef const rows_view *X = job.X
-    cdef const int64_t *order = job.order + job.lo
+    cdef const one_batch *batch = &job.now
+    cdef const int64_t *order = job.order + batch.lo
     cdef Py_ssize_t i, place, ahead, k = job.n_classes
     cdef int64_t entry, last
-    cdef double change, lag = <double> job.n_samples * (job.n_samples + 1) / 2
+    cdef double change, lag = <double> batch.n_samples * (batch.n_samples + 1) / 2
     cdef floating *V = <floating *> job.V + at.class_lo
     cdef floating *V_lag = <floating *> job.V_lag + at.class_lo
-    for i in range(job.n):
+    for i in range(batch.n):
         last = X.starts[order[i] + 1]
         for entry in range(X.starts[order[i]], last):
             if entry + AHEAD < last:
@@ -241,7 +200,7 @@ cdef void tail_update(const batch_job *job, const block_at *at, const floating *
                 row_prefetch(V + ahead, at.n_classes)
                 if job.average:
                     row_prefetch(V_lag + ahead, at.n_classes)
-            place, change = column_of(X, entry) * k, -job.step * (<const floating *> X.values)[entry]
+            place, change = column_of(X, entry) * k, -batch.step * (<const floating *> X.values)[entry]
             row_axpy(change, G + i * k, V + place, at.n_classes)
             if job.average:             # samples 1 .. n_samples of the mean do not see this change
                 row_axpy(change * lag, G + i * k, V_lag + place, at.n_classes)
@@ -250,29 +209,33 @@ cdef void tail_update(const batch_job *job, const block_at *at, const floating *
 # ---------------------------------------------------------------- the softmax of a few rows
 
 cdef void group_gradient(const batch_job *job, Py_ssize_t group, const floating *Z) noexcept nogil:
-    # the first part of the rows of a group becomes their G; the loss, the error and, unless NULL, the scores of each,
-    # before the step
+    # of the next batch the first part of the rows of a group becomes their G; the loss, the error and, unless NULL, the
+    # scores of each, before the step
+    cdef const one_batch *batch = &job.next
+    cdef block_at all_of_it = block_at(0, job.n_classes, 0, job.width, 0)
     cdef double[ROW_GROUP] of_truth, damping
     cdef double[3 * ROW_GROUP] of_rows
-    cdef Py_ssize_t i, j, c, q, k = job.n_classes, first = group * job.group, lo = job.lo + first
-    cdef Py_ssize_t n = min(job.group, job.n - first)
+    cdef Py_ssize_t i, j, c, q, k = job.n_classes, first = group * job.group, lo = batch.lo + first
+    cdef Py_ssize_t n = min(job.group, batch.n - first)
     cdef double s
-    cdef floating *h = <floating *> job.parts + first * k
-    for q in range(1, job.n_column_blocks):
+    cdef floating *h = <floating *> batch.parts + first * k
+    if job.by_rows:
+        scores_of(job, n, &all_of_it, Z + lo * job.width, <const floating *> job.weights, h)
+    for q in range(1, job.n_parts):
         row_axpy(1, h + q * job.batch * k, h, n * k)
     for j in range(n):
         for c in range(k):
             h[j * k + c] += <floating> job.intercepts[2 * c]
-    if job.extra != NULL:
+    if batch.extra != NULL:
         for j in range(n * k):
-            h[j] += <floating> job.extra[first * k + j]
-    if job.scores != NULL:
-        memcpy(<floating *> job.scores + first * k, h, n * k * sizeof(floating))
+            h[j] += <floating> batch.extra[first * k + j]
+    if batch.scores != NULL:
+        memcpy(<floating *> batch.scores + first * k, h, n * k * sizeof(floating))
     for j in range(n):
         i, s = lo + j, job.weight[lo + j] if job.weight != NULL else 1
         of_truth[j] = h[j * k + job.truth[i]]
-        damping[j] = s * max(job.least_damping, (1 + job.step * (job.mean_length + job.bias_rate) / 4)
-                             / (1 + job.step * (job.length[i] + job.bias_rate) / 4))
+        damping[j] = s * max(job.least_damping, (1 + batch.step * (job.mean_length + job.bias_rate) / 4)
+                             / (1 + batch.step * (job.length[i] + job.bias_rate) / 4))
     softmax_rows(h, n, k, damping, <floating *> NULL, h, of_rows, ROW_GROUP)
     for j in range(n):
         i, s = lo + j, job.weight[lo + j] if job.weight != NULL else 1
@@ -301,25 +264,35 @@ cdef void piece_lengths(const batch_job *job, Py_ssize_t piece, const floating *
         job.length[i] = min(max(job.length[i], 0), job.most_length)
 
 
-cdef void scores_and_gradient(batch_job *job, Py_ssize_t lo, Py_ssize_t hi, Py_ssize_t number, double step) \
-        noexcept nogil:
-    # of rows lo .. of batch ``number``, which ends at ``hi`` at the latest
-    job.lo, job.n, job.step = lo, min(job.batch, hi - lo), step
-    job.extra = job.offset + number * job.batch * job.n_classes if job.offset != NULL else NULL
-    share(job, block_scores[float], block_scores[double], job.n_class_blocks * job.n_column_blocks)
-    share(job, group_gradient[float], group_gradient[double], (job.n + job.group - 1) // job.group)
+cdef void look_ahead(batch_job *job, Py_ssize_t lo, Py_ssize_t hi, Py_ssize_t number, double step) noexcept nogil:
+    # the next batch has rows lo .. and is number ``number``; it ends at ``hi`` at the latest
+    cdef Py_ssize_t n_numbers = job.batch * job.n_classes
+    job.next.lo, job.next.n, job.next.step, job.next.scores = lo, min(job.batch, hi - lo), step, NULL
+    job.next.extra = job.offset + number * n_numbers if job.offset != NULL else NULL
+    job.next.parts = <char *> job.parts + (number % 2) * job.n_parts * n_numbers * job.item_size
+
+
+cdef void scores_and_gradient(batch_job *job) noexcept nogil:
+    # the step of the batch that there is, and G of the next
+    if not job.by_rows or job.now.n > 0:
+        share(job, block_work[float], block_work[double], job.n_class_blocks * job.n_column_blocks)
+    if job.next.n > 0:
+        share(job, group_gradient[float], group_gradient[double], (job.next.n + job.group - 1) // job.group)
+    job.now, job.next.n = job.next, 0
 
 
 cdef void train_batches(batch_job *job) noexcept nogil:
     cdef Py_ssize_t k
     cdef int64_t done
-    job.weights, job.intercepts, job.scores = job.U, job.bias, NULL
+    job.weights, job.intercepts, job.now.n = job.U, job.bias, 0
     for k in range(job.n_batches):
         done = job.n_done + k
-        job.sample = (done + 1) // job.stride if (done + 1) % job.stride == 0 else 0
-        job.n_samples = done // job.stride
-        scores_and_gradient(job, job.batches[k], job.n_train, k, job.steps[k])
-        share(job, block_update[float], block_update[double], job.n_class_blocks * job.n_column_blocks)
+        look_ahead(job, job.batches[k], job.n_train, k, job.steps[k])
+        job.next.sample = (done + 1) // job.stride if (done + 1) % job.stride == 0 else 0
+        job.next.n_samples = done // job.stride
+        scores_and_gradient(job)
+    if job.n_batches:
+        scores_and_gradient(job)
 
 
 cdef void score_batches(batch_job *job) noexcept nogil:
@@ -328,17 +301,21 @@ cdef void score_batches(batch_job *job) noexcept nogil:
     cdef bint by_mean = job.average and (job.n_done + job.n_batches) // job.stride > 0
     job.weights, job.intercepts = job.U_mean if by_mean else job.U, job.bias + by_mean
     for k in range(job.n_scored):
-        job.scores = <char *> job.scores_out + k * n_bytes if job.scores_out != NULL else NULL
-        scores_and_gradient(job, job.scored[k], job.n_visited, job.n_batches + k, 0)
+        job.now.n = 0
+        look_ahead(job, job.scored[k], job.n_visited, job.n_batches + k, 0)
+        job.next.scores = <char *> job.scores_out + k * n_bytes if job.scores_out != NULL else NULL
+        scores_and_gradient(job)
 
 
 # ---------------------------------------------------------------- Python wrapper
 
+cpdef bint rows_pay(Py_ssize_t n_classes, Py_ssize_t width, bint tail, bint single):
+    """Whether classes are so few that rows are multiplied in groups, with all columns."""
+    return not tail and few_pay(n_classes, width, single)
+
+
 cdef class Batches:
     """Rows that passes step through in batches: `whitened` comes once, `weights` before every `run`."""
-
-    cdef batch_job job
-    cdef list rows_kept, weights_kept
 
     def __init__(
         self,
@@ -370,7 +347,7 @@ cdef class Batches:
     def whitened(
         self,
         const floating[:, ::1] Z,            # IN    (n_visited, width), whitened rows
-        floating[:, :, ::1] parts,           # WORK  (n column blocks, batch, n_classes)
+        floating[:, :, :, ::1] parts,        # WORK  (2, 1 by `rows_pay`, else n column blocks, batch, n_classes)
         Py_ssize_t class_block,
         Py_ssize_t column_block,
         double mean_length,
@@ -378,23 +355,27 @@ cdef class Batches:
     ):
         """The rows in the basis of an inverse; returns z_i'z_i of each, (n_visited,), which `run` goes by."""
         cdef batch_job *job = &self.job
-        cdef Py_ssize_t i, n = job.n_visited, k = parts.shape[2]
+        cdef Py_ssize_t i, n = job.n_visited, k = parts.shape[3]
         cdef double[::1] length
-        must_fit(Z.shape[0] == n and class_block > 0 and column_block > 0 and parts.shape[1] > 0
-                 and parts.shape[0] == (Z.shape[1] + column_block - 1) // column_block
-                 and (job.tail_inverse == 0 or parts.shape[0] == 1), "Batches.whitened")
+        must_fit(Z.shape[0] == n and class_block > 0 and column_block > 0 and parts.shape[2] > 0
+                 and parts.shape[0] == 2, "Batches.whitened")
+        job.n_column_blocks = (Z.shape[1] + column_block - 1) // column_block
+        job.by_rows = rows_pay(k, Z.shape[1], job.tail_inverse > 0, sizeof(floating) == sizeof(float))
+        job.n_parts = 1 if job.by_rows else job.n_column_blocks
+        must_fit(parts.shape[1] == job.n_parts and (not job.by_rows or class_block >= k)
+                 and (job.tail_inverse == 0 or job.n_column_blocks == 1), "Batches.whitened, blocks")
         for i in range(n):
             must_fit(0 <= job.truth[i] < k, "Batches.whitened, classes")
         lengths = np.empty(n)
         length = lengths
         self.rows_kept += [Z, parts, length]
-        job.item_size, job.width, job.batch, job.n_classes = sizeof(floating), Z.shape[1], parts.shape[1], k
+        job.item_size, job.width, job.batch, job.n_classes = sizeof(floating), Z.shape[1], parts.shape[2], k
         job.class_block, job.n_class_blocks = class_block, (k + class_block - 1) // class_block
-        job.column_block, job.n_column_blocks = column_block, parts.shape[0]
-        job.group = ROW_GROUP if k < FEW_CLASSES else ROW_GROUP // 2
+        job.column_block = column_block
+        job.group = ROW_GROUP // 2 if k >= FEW_CLASSES or job.by_rows and job.n_column_blocks > 1 else ROW_GROUP
         job.mean_length, job.n_threads = mean_length, n_threads
         if n and k:
-            job.Z, job.parts, job.length = &Z[0, 0], &parts[0, 0, 0], &length[0]
+            job.Z, job.parts, job.length = &Z[0, 0], &parts[0, 0, 0, 0], &length[0]
             with nogil:
                 share(job, piece_lengths[float], piece_lengths[double], (n + PIECE - 1) // PIECE)
         return lengths
@@ -440,30 +421,37 @@ cdef class Batches:
     ):
         """Step through the batches in their order; call with BLAS held to one thread."""
         cdef batch_job *job = &self.job
-        cdef Py_ssize_t i, n_batches = batches.shape[0], n_scored = scored.shape[0], k = job.n_classes
-        must_fit(self.weights_kept is not None and step.shape[0] == n_batches and n_train <= job.n_visited
-                 and job.item_size == sizeof(floating), "Batches.run")
-        must_fit(offset.shape[0] == 0 or (offset.shape[0] >= job.batch * (n_batches + n_scored)
-                                          and offset.shape[1] == k), "Batches.run, offset")
+        cdef Py_ssize_t i, n_scored = scored.shape[0], n = batches.shape[0] + n_scored
+        must_fit(job.item_size == sizeof(floating), "Batches.run")
+        must_fit(offset.shape[0] == 0 or (offset.shape[0] >= job.batch * n and offset.shape[1] == job.n_classes),
+                 "Batches.run, offset")
         must_fit(scores_out.shape[0] == 0 or (scores_out.shape[0] >= n_scored * job.batch
-                                              and scores_out.shape[1] == k), "Batches.run, scores")
+                                              and scores_out.shape[1] == job.n_classes), "Batches.run, scores")
         # the mean of V is made by the caller
         must_fit(n_scored == 0 or job.tail_inverse == 0 or not job.average, "Batches.run, scored")
-        for i in range(n_batches):
-            if not 0 <= batches[i] < n_train:
-                raise ValueError("Batches.run: a batch begins outside the rows")
+        self.set_out(batches, n_train, step, bias_rate)
         for i in range(n_scored):
             if not 0 <= scored[i] < job.n_visited:
                 raise ValueError("Batches.run: a batch to look at begins outside the rows")
-        if k == 0 or n_batches + n_scored == 0:
+        if job.n_classes == 0 or n == 0:
             return
-        job.n_batches, job.n_scored, job.n_train = n_batches, n_scored, n_train
-        job.batches, job.steps = &batches[0] if n_batches else NULL, &step[0] if n_batches else NULL
-        job.scored = &scored[0] if n_scored else NULL
+        job.n_scored, job.scored = n_scored, &scored[0] if n_scored else NULL
         job.offset = &offset[0, 0] if offset.shape[0] else NULL
         job.scores_out = &scores_out[0, 0] if scores_out.shape[0] else NULL
-        job.bias_rate, job.n_threads = bias_rate, n_threads
+        job.n_threads = n_threads
         with nogil:
             train_batches(job)
             score_batches(job)
         self.weights_kept = None                 # the mean of weights may be a copy, not to be held on to
+
+    cdef set_out(self, const int64_t[::1] batches, Py_ssize_t n_train, const double[::1] step, double bias_rate):
+        """Make ready for steps through ``batches``; no scores are added."""
+        cdef batch_job *job = &self.job
+        cdef Py_ssize_t i, n_batches = batches.shape[0]
+        must_fit(self.weights_kept is not None and step.shape[0] == n_batches and n_train <= job.n_visited,
+                 "Batches.run")
+        for i in range(n_batches):
+            if not 0 <= batches[i] < n_train:
+                raise ValueError("Batches.run: a batch begins outside the rows")
+        job.n_batches, job.n_train, job.bias_rate, job.offset = n_batches, n_train, bias_rate, NULL
+        job.batches, job.steps = &batches[0] if n_batches else NULL, &step[0] if n_batches else NULL

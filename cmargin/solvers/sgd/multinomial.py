@@ -27,6 +27,7 @@ from cmargin.solvers.sgd.multinomial_choice import (
     choose,
     of_rank,
     split_order,
+    walkers,
 )
 from cmargin.solvers.sgd.penalised_end import (
     NO_PART,
@@ -54,6 +55,7 @@ class MultinomialRun(Run):
         "source", "row_weight", "settings", "start", "truth", "passes_over", "Z", "rng")
     trial_batch = None         # rows of a trial's batch; None: as many as a pass over all rows takes
     passes_of: type = SoftmaxPasses
+    may_walk = True            # whether rows are in memory, for walkers side by side
     in_one_memory = True       # whether a penalised end may be tried, on `_whiten_few`
 
     def __init__(self, source, lists, row_weight, settings, entropy, start, truth, n_classes):
@@ -148,7 +150,6 @@ class MultinomialRun(Run):
         self.weights = self.passes_over = None               # let go of before others are made
         self.weights = SoftmaxWeights.start(self.fit.inverse, W, bias, self.settings.average, MEAN_STRIDE)
         batch = self._open_passes()
-        self.starts = np.arange(0, self.source.n_rows, batch, dtype=np.int64)
         self.held = np.arange(self.source.n_rows - self.n_held, self.source.n_rows, batch, dtype=np.int64)
 
     def _open_passes(self):
@@ -167,7 +168,12 @@ class MultinomialRun(Run):
 
     def _batch(self):
         """Rows of one."""
+        if self._walkers() > 1:
+            return cost.WALKER_SIZES[1]
         return batch_size(self.source.n_rows, self.source.sparse)
+
+    def _walkers(self):
+        return walkers(self.source.n_rows, self.n_classes, self.source.sparse) if self.may_walk else 1
 
     def _invert(self, scores_from):
         """Covariance of a fresh random subset, inverted; weighted by mean p(1 - p) at weights, if so asked."""
@@ -314,12 +320,24 @@ class MultinomialRun(Run):
         return False
 
     def _one_pass(self, step):
-        n_train, batch = self.source.n_rows - self.n_held, self.passes_over.batch
-        batches = self.starts[:-(-n_train // batch)].copy()
-        shuffle(batches, self.stream)
+        n_train, passes = self.source.n_rows - self.n_held, self.passes_over
         self.fit.reads += n_train / self.source.n_rows
-        self.passes_over.run(self.weights, batches, np.full(len(batches), step), self._bias_rate(), n_train, self.held)
+        batches = self._drawn(n_train, passes.batch)
+        if self._walkers() > 1 and self.weights.base is None:
+            passes.walk(self.weights, batches, step, self._bias_rate(), n_train, self._walkers())
+        else:
+            passes.run(self.weights, batches, np.full(len(batches), step), self._bias_rate(), n_train, self.held)
         return (*self.passes_over.met(n_train), n_train)
+
+    def _drawn(self, n_train, batch):
+        """First rows of the batches of a pass. Small ones that lie side by side stay so: they are read in one go."""
+        run = max(batch, cost.DENSE_BATCH) if self._walkers() > 1 else batch
+        batches = np.arange(0, n_train, run)
+        shuffle(batches, self.stream)
+        if run > batch:
+            batches = (batches[:, None] + np.arange(0, run, batch)).ravel()
+            batches = batches[batches < n_train]
+        return batches
 
     def _judge(self, number):
         """Keep the weights if they are the best on the held-out rows, each at its best factor; whether they have long

@@ -26,11 +26,17 @@ def batch_size(n_rows, sparse):
     """Rows of a batch, a power of two: as many as a BLAS wants, fewer where a pass would be only a few batches."""
     size = cost.SPARSE_BATCH if sparse else cost.DENSE_BATCH
     while size > cost.LEAST_BATCH:
-        small = size <= cost.SPARSE_BATCH
-        if n_rows >= (cost.FEW_BATCHES_OF_A_PASS if small else cost.BATCHES_OF_A_PASS) * size:
+        if n_rows >= cost.BATCHES_OF_A_PASS[size <= cost.SPARSE_BATCH] * size:
             break
         size //= 2
     return size
+
+
+def walkers(n_rows, n_classes, sparse):
+    """How many walkers side by side take the passes; 1: batches follow each other."""
+    if sparse or n_classes > cost.WALKER_SIZES[0]:
+        return 1
+    return max([number for rows, number in cost.WALKERS.items() if n_rows >= rows], default=1)
 
 
 def split_order(truth, n_classes, rng, n_all=None):

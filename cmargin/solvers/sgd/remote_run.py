@@ -24,7 +24,7 @@ from cmargin.solvers.sgd.work import Steps
 class MultinomialRemote(MultinomialRun):
     """`MultinomialRun` on rows that have ``few``."""
 
-    in_one_memory = False
+    may_walk = in_one_memory = False
 
     def _trial(self, source, truth, row_weight, order, n_held):
         """On rows in memory: those that a trial on all rows takes."""
@@ -53,7 +53,8 @@ class MultinomialOnDevice(MultinomialRemote):
     def _batch(self):
         """A batch costs the launches of its operations, whatever its rows."""
         size = super()._batch()
-        while size < cost.DEVICE_BATCH and self.source.n_rows >= 2 * size * cost.DEVICE_BATCHES_OF_A_PASS:
+        largest, n_batches = cost.DEVICE_BATCH
+        while size < largest and self.source.n_rows >= 2 * size * n_batches:
             size *= 2
         return size
 

@@ -30,7 +30,7 @@ from cmargin.solvers.sgd.step_size import able
 from cmargin.solvers.sgd.work import ClassListWork, SoftmaxWork, Steps
 
 # Rows of a walker over partitions whose batches are as large as one machine's.
-ENOUGH = cost.BATCHES_OF_A_PASS * cost.DENSE_BATCH
+ENOUGH = max(cost.BATCHES_OF_A_PASS) * cost.DENSE_BATCH
 
 
 class OverShards:
@@ -108,7 +108,7 @@ class MultinomialOverShards(OverShards, MultinomialRun):
     """
 
     made_again = (*MultinomialRun.made_again, "all", "walkers")
-    in_one_memory = False
+    may_walk = in_one_memory = False
 
     def __init__(self, there, lists, row_weight, settings, entropy, start, n_classes):
         source = there.source
@@ -152,7 +152,7 @@ class MultinomialOverShards(OverShards, MultinomialRun):
         """Every walker takes as many batches of a pass, and each of its shards takes its part of them by its rows."""
         rows = self.walkers.rows
         n_batches = int(-(-max(rows) // self.trial_batch))
-        self.n_parts = n_batches if n_batches <= cost.FEW_BATCHES_OF_A_PASS or self.uneven else cost.MEANS_OF_A_PASS
+        self.n_parts = n_batches if n_batches <= min(cost.BATCHES_OF_A_PASS) or self.uneven else cost.MEANS_OF_A_PASS
         shares = [(max(1, round(n_batches * n / rows[walker])) if n else n_batches, bool(self.n_held))
                   for n, walker in zip(self.all.sizes, self.walkers.of_shard, strict=True)]
         self.walkers.share_out(shares, [float(n > 0) for n in rows])

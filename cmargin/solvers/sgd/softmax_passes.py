@@ -2,12 +2,14 @@
 
 import numpy as np
 
-from cmargin._core.sgd import _softmax_sgd
+from cmargin._core.sgd import _softmax_sgd, _softmax_walkers
 from cmargin._core.util._arrays import total
 from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin.solvers import cost
 
 SLICE_FLOPS = 2e9          # between two checks for Ctrl-C: a tenth of a second on one slow core
 CLASS_BLOCK, COLUMN_BLOCK = 128, 256
+COLUMN_SLICE, MOST_SLICES = 48, 16       # of few classes: columns that one thread moves at least, and how many slices
 SPARSE_CLASS_BLOCK = 64    # of CSR rows with a scaled tail, whose columns are one block: two threads for a hundred
 SPARSE_COST = 4            # flops that cost as much as one of an entry of a CSR row, which are not a BLAS's
 OFFSET_ENTRIES = 1 << 20   # scores of weights outside the basis held at a time: 8 MB
@@ -34,23 +36,34 @@ class SoftmaxPasses:
         self.batch, self.n_classes = batch, n_classes
         tail_inverse = float(inverse.tail_inverse[0])
         tail = tail_inverse > 0
-        self.class_block = even_blocks(n_classes, SPARSE_CLASS_BLOCK if tail else CLASS_BLOCK)
-        self.column_block = Z.shape[1] if tail else even_blocks(Z.shape[1], COLUMN_BLOCK)
+        self.flops = 4.0 * batch * n_classes * Z.shape[1]
+        if tail:
+            self.flops += SPARSE_COST * 4.0 * batch * n_classes * source.row_numbers(1)
+        self.n_threads = source.n_threads if self.flops > FLOPS_PER_THREAD else 1
+        by_rows = _softmax_sgd.rows_pay(n_classes, Z.shape[1], tail, Z.dtype == np.float32)
+        self.class_block, self.column_block = self._blocks(by_rows, tail)
         self.mean_length = min(float(inverse.mean_square[0]), _softmax_sgd.LARGEST_LENGTH)
         self.loss, self.wrong = np.empty(len(Z)), np.empty(len(Z))       # of rows met
         centre_dot = source.scores(inverse.centre[None, :], 0.0, order).ravel() if tail else np.zeros(0)
         self.kernel = _softmax_sgd.Batches(source.rows, order, truth, self.weight, centre_dot,
                                            float(inverse.centre @ inverse.centre), inverse.low_sign, tail_inverse,
                                            self.loss, self.wrong)
-        parts = np.empty((-(-Z.shape[1] // self.column_block), batch, n_classes), Z.dtype)
+        n_parts = 1 if by_rows else -(-Z.shape[1] // self.column_block)
+        parts = np.empty((2, n_parts, batch, n_classes), Z.dtype)
+        self.parts_size = parts.size
         self.length = self.kernel.whitened(Z, parts, self.class_block, self.column_block, self.mean_length,
                                            source.n_threads if Z.size > LARGE else 1)
-        self.flops = 4.0 * batch * n_classes * Z.shape[1]
-        if tail:
-            self.flops += SPARSE_COST * 4.0 * batch * n_classes * source.row_numbers(1)
         self.looked = None, 0                    # weights whose scores are there, and how many batches they knew
         self.seen = None                         # those scores
-        self.n_threads = source.n_threads if self.flops > FLOPS_PER_THREAD else 1
+
+    def _blocks(self, by_rows, tail):
+        """Classes and columns of a block; where rows are multiplied in groups columns are only moved in blocks, and
+        the bits are the same in any."""
+        width = self.Z.shape[1]
+        if by_rows:
+            return self.n_classes, -(-width // max(1, min(width // COLUMN_SLICE, MOST_SLICES * (self.n_threads > 1))))
+        class_block = even_blocks(self.n_classes, SPARSE_CLASS_BLOCK if tail else CLASS_BLOCK)
+        return class_block, width if tail else even_blocks(width, COLUMN_BLOCK)
 
     def run(self, weights, batches, step, bias_rate, n_train, held=NONE):
         """Step through ``batches`` (their first rows) with steps ``step`` (n_batches,).
@@ -70,6 +83,26 @@ class SoftmaxPasses:
             k = last
             if len(scored):
                 self.looked = weights, weights.n_done
+            self.source.between_chunks()
+
+    def walk(self, weights, batches, step, bias_rate, n_train, n):
+        """Step through ``batches`` by n walkers side by side, with n times the ``step``, see `_softmax_walkers`.
+
+        No row carries a tail, and no weights are outside the basis.
+        """
+        dtype, each = self.Z.dtype, cost.WALKER_SIZES[2]
+        homes, intercepts = np.empty((n, 2, weights.U.size), dtype), np.empty((n, weights.bias.size))
+        parts = np.empty((n, self.parts_size), dtype)
+        per_slice = n * each * max(1, int(SLICE_FLOPS / (self.flops * n * each)))
+        steps = np.full(min(per_slice, len(batches)), n * step)
+        self.looked = None, 0
+        for k in range(0, len(batches), per_slice):
+            part, w = batches[k:k + per_slice], weights
+            self.kernel.weights(w.U, w.U_mean, w.V, w.V_lag, w.shift, w.bias, w.stride, w.n_done)
+            with single_threaded_blas():
+                w.n_done += _softmax_walkers.walk(self.kernel, part, n_train, steps[:len(part)], bias_rate,
+                                                  each, homes, intercepts, parts,
+                                                  self.source.n_threads)
             self.source.between_chunks()
 
     def _in_one_call(self, weights):
