@@ -119,6 +119,22 @@ def test_same_bits_for_any_number_of_threads_and_groups(dtype):
     assert np.array_equal(whitened[0], whitened[1]) and np.array_equal(whitened[0], whitened[2])
 
 
+@pytest.mark.parametrize("m", [450, 200])                         # 300 columns; by the Gram matrix, of two tiles a side
+def test_the_one_second_moment_of_a_fit_is_shared_out_in_the_same_bits(dtype, m):
+    # it was one thread's work, beside fifteen that waited
+    X = np.random.default_rng(2).standard_normal((500, 300)).astype(dtype) * np.linspace(2, 0.1, 300, dtype=dtype)
+    subset, centre, found = np.arange(m), X[:m].mean(axis=0, dtype=float), []
+    for threads in (1, 2, 5):
+        rows = open_rows(X).stochastic_rows(threads)
+        found.append(rows.leading_pairs(subset, np.ones((1, m)), 4, 6, centre))
+    for values, trace, vectors in found[1:]:
+        assert np.array_equal(values, found[0][0]) and np.array_equal(trace, found[0][1])
+        assert np.array_equal(vectors, found[0][2])
+    Z = X[:m] - centre
+    np.testing.assert_allclose(found[0][0][0], np.linalg.svd(Z.astype(float), compute_uv=False)[:6]**2 / m,
+                               rtol=1e-9 if dtype == np.float64 else 2e-5)
+
+
 def test_rank_beyond_the_data_is_cut_where_the_eigenvalues_end():
     # four rows span four directions; inverting a rounding error would blow the weights up
     X = np.random.default_rng(1).standard_normal((4, 9))

@@ -1,4 +1,5 @@
-"""Best low-rank inverses of a weighted second moment, one per class: ``prange`` over the classes (SLND section 3.1).
+"""Best low-rank inverses of a weighted second moment, one per class: ``prange`` over the classes (SLND section 3.1);
+of one class threads share out the sum.
 
     H = (1/m') sum_i c_i x_i x_i',   H = P D P',   the k largest pairs give H* = P_k D_k^-1 P_k'       (SLND eq. 8)
 
@@ -15,8 +16,9 @@ from libc.math cimport sqrt
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memset
 
-from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm, syrk
+from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm
 from cmargin._core.linalg._eigh cimport EIGH_OK, eigh_iwork_size, eigh_top, eigh_work_size
+from cmargin._core.linalg._tiled_syrk cimport tiled_syrk
 from cmargin._core.rows._rows cimport Rows, column_of, gather_row, rows_view
 from cmargin._core.util._fp_control cimport fp_set, fp_settings, fp_standard
 from cmargin._core.util._shapes cimport must_fit
@@ -43,8 +45,8 @@ cdef inline void gather_centred(const subset *of, Py_ssize_t i, floating *out) n
             out[j] -= (<const floating *> of.centre)[j]
 
 
-cdef void weighted_second_moment(const subset *of, const double *curvature, floating *block,
-                                 floating *H) noexcept nogil:
+cdef void weighted_second_moment(const subset *of, const double *curvature, floating *block, floating *H,
+                                 int n_threads) noexcept nogil:
     # upper triangle of H (d, d) = (1/m) sum_i c_i x_i x_i'; block (BLOCK, d) is workspace
     cdef Py_ssize_t d = of.X.n_features, b, lo, n, i, j
     cdef double root
@@ -58,7 +60,7 @@ cdef void weighted_second_moment(const subset *of, const double *curvature, floa
             for j in range(d):
                 block[i * d + j] *= <floating> root
         # H += block' block   (d, d) = (d, n) (n, d)
-        syrk(TRANS, d, n, 1, block, d, 1, H, d)
+        tiled_syrk(TRANS, d, n, block, d, H, d, n_threads)
 
 
 cdef void combine_rows(const subset *of, const floating *coefficients, Py_ssize_t k, floating *block,
@@ -127,6 +129,7 @@ cdef struct pairs_work:         # what threads share
     void *work                  # WORK  (n_threads, work_size): eigenvalues, matrix, that of eigh_top, block of rows
     blas_int *iwork             # WORK  (n_threads, iwork_size)
     Py_ssize_t work_size, iwork_size
+    int n_threads               # of one class's sums
 
 
 cdef void leading_pairs(const pairs_work *by, Py_ssize_t c, int thread, floating *P_out) noexcept nogil:
@@ -147,7 +150,7 @@ cdef void leading_pairs(const pairs_work *by, Py_ssize_t c, int thread, floating
             for j in range(i, m):
                 A[i * m + j] = <floating> (gram[i * m + j] * sqrt(curvature[i] * curvature[j]) / m)
     else:
-        weighted_second_moment(&by.of, curvature, block, A)
+        weighted_second_moment(&by.of, curvature, block, A, by.n_threads)
     by.trace_out[c] = 0
     for i in range(order):
         by.trace_out[c] += A[i * order + i]
@@ -163,7 +166,7 @@ cdef void leading_pairs(const pairs_work *by, Py_ssize_t c, int thread, floating
 
 
 def gram_matrix(Rows X, const int64_t[::1] rows, const floating[::1] centre, floating[:, ::1] block,
-                floating[:, ::1] gram_out):
+                floating[:, ::1] gram_out, int n_threads):
     """Upper triangle of the Gram matrix (m, m) of dense rows less ``centre`` (n_features,) or (0,).
 
     Summed over blocks of columns; ``block`` (m, BLOCK) is workspace.
@@ -186,7 +189,7 @@ def gram_matrix(Rows X, const int64_t[::1] rows, const floating[::1] centre, flo
                     if centred:
                         block[i, j] -= centre[lo + j]
             # gram += block block'   (m, m) = (m, n) (n, m)
-            syrk(NO_TRANS, m, n, 1, &block[0, 0], block.shape[1], 1, &gram_out[0, 0], m)
+            tiled_syrk(NO_TRANS, m, n, &block[0, 0], block.shape[1], &gram_out[0, 0], m, n_threads)
 
 
 def block_size():
@@ -213,7 +216,8 @@ def low_rank_classes(
     floating[:, :, ::1] P_out,            # OUT   (n_classes, n_features, k), 0 <= k <= n_values
     floating[:, :, ::1] vectors,          # WORK  (n_threads, n_values, order): of one class the eigenvectors are left
     floating[:, ::1] work,                # WORK  (n_threads, `work_size`)
-    int n_threads,
+    int n_threads,                        # that classes are shared out to
+    int n_threads_each,                   # and one class's sums
 ):
     """Leading eigenpairs of every class's second moment; call with BLAS held to one thread.
 
@@ -236,6 +240,7 @@ def low_rank_classes(
     if n_classes == 0:
         return status
     by.of.X, by.of.rows, by.of.m, by.of.centre = &X.view, &rows[0], m, &centre[0] if centre.shape[0] else NULL
+    by.n_threads = n_threads_each if n_threads == 1 else 1
     by.order, by.k, by.n_values, by.floor, by.curvature = order, k, n_values, floor, &curvature[0, 0]
     by.gram, by.values_out, by.trace_out = &gram[0, 0] if of_gram else NULL, &values_out[0, 0], &trace_out[0]
     by.P_out, by.status_out = &P_out[0, 0, 0] if k else NULL, &status_out[0]

@@ -89,7 +89,7 @@ class StochasticRows:
                 work = np.empty((threads, _low_rank.work_size(self.rows, m, vectors.shape[2], wide)), self.dtype)
                 status[part] = _low_rank.low_rank_classes(
                     self.rows, subset, curvature[part], gram, centre, order * np.finfo(self.dtype).eps,
-                    values[part], trace[part], vectors[part], of_order, work, threads)
+                    values[part], trace[part], vectors[part], of_order, work, threads, self.n_threads)
         if np.any(status):
             raise NonFiniteCurvature(int(np.flatnonzero(status)[0]), groups)
         if callable(k):
@@ -138,7 +138,7 @@ class StochasticRows:
             return np.ascontiguousarray(gram, dtype=self.dtype)
         gram = np.empty((len(subset), len(subset)), self.dtype)
         columns = np.empty((len(subset), _low_rank.block_size()), self.dtype)
-        _low_rank.gram_matrix(self.rows, subset, centre, columns, gram)
+        _low_rank.gram_matrix(self.rows, subset, centre, columns, gram, self.n_threads)
         return gram
 
     def whiten(self, inverse, order=None, out=None):

@@ -46,7 +46,7 @@ def split_order(truth, n_classes, rng, n_all=None):
     row is trained on. ``n_all``: how many rows there are where these are a part of them.
     """
     n = len(truth)
-    order = rng.permutation(n).astype(np.int64)
+    order = rng.permutation(n).astype(np.int64, copy=False)
     counts = np.bincount(truth, minlength=n_classes)
     share = min(cost.HELD_SHARE, cost.HELD_MOST / max(1, n if n_all is None else n_all))
     wanted = np.minimum(np.floor(counts * share + rng.random(n_classes)), counts // 4).astype(np.int64)
