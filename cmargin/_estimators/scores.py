@@ -2,7 +2,6 @@
 them: the best classes, the softmax."""
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.utils.extmath import safe_sparse_dot
 
@@ -10,8 +9,8 @@ from cmargin._core.rows._predicted_rows import predict_rows
 from cmargin._core.rows._rows import Rows
 from cmargin._runtime.aligned import aligned_throughout
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.data.arrays import dense, exponent, scaled_rows, stored
-from cmargin.data.converted import batches
+from cmargin.data.arrays import dense, exponent, is_sparse, scaled_rows, stored
+from cmargin.data.converted import batches, is_read_in_place
 from cmargin.data.device.arrays import namespace_of, on_device, to_host
 from cmargin.data.memory.row_pass import SMALL
 
@@ -34,7 +33,7 @@ def predicted(X, coef, intercept, what=SCORES, n_threads=1, n_top=1):
     if getattr(X, "linear_scores", None) is not None:
         return _of_scores(_scores_on_device(X, coef, intercept), what, n_top)
     most = max(1, SCORE_ENTRIES // coef.shape[0])
-    if isinstance(X, np.ndarray) or (sp.issparse(X) and not sp.issparse(coef)):
+    if is_read_in_place(X) and not is_sparse(coef):
         blocks = (slice(lo, min(lo + most, X.shape[0])) for lo in range(0, X.shape[0], most))
         model, out = _Model(X, coef, intercept, n_threads), None
     else:
@@ -57,14 +56,14 @@ class _Model:
         if not (_has_place_in(X.dtype, stored(coef)) and _has_place_in(X.dtype, intercept)):
             self.dtype = np.dtype(np.float64)
         self.bias = np.ascontiguousarray(intercept, self.dtype)
-        if sp.issparse(coef):
+        if is_sparse(coef):
             self.weights = coef.astype(self.dtype)
             return
-        self.weights, entries = np.ascontiguousarray(coef, self.dtype), X.nnz if sp.issparse(X) else X.size
+        self.weights, self.rows = np.ascontiguousarray(coef, self.dtype), Rows(aligned_throughout(X))
         # the transpose is a copy, of more numbers than a few rows have entries
-        by_feature = sp.issparse(X) and (entries >= X.shape[1] or len(coef) == 1)
+        by_feature = self.rows.sparse and (self.rows.n_entries >= X.shape[1] or len(coef) == 1)
         self.by_feature = np.ascontiguousarray(self.weights.T) if by_feature else None
-        self.rows, self.n_threads = Rows(aligned_throughout(X)), n_threads if entries * len(coef) >= SMALL else 1
+        self.n_threads = n_threads if self.rows.n_entries * len(coef) >= SMALL else 1
 
     def room(self, n, what, n_top):
         """What is returned of ``n`` rows."""
@@ -74,7 +73,7 @@ class _Model:
 
     def predict(self, X, rows, what, out):
         n = rows.stop - rows.start
-        if sp.issparse(self.coef):
+        if is_sparse(self.coef):
             with np.errstate(over="ignore", invalid="ignore"):
                 scores = safe_sparse_dot(X[rows], self.weights.T, dense_output=True) + self.bias
             lost = np.flatnonzero(~np.isfinite(scores).all(axis=1))

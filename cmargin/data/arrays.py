@@ -16,6 +16,11 @@ def parts_of(array):
     return [np.asarray(array)]
 
 
+def is_sparse(array):
+    """Of weights, which `sparsify` makes so."""
+    return sp.issparse(array)
+
+
 def stored(array):
     """The numbers that an array, dense or sparse, holds."""
     return array.data if sp.issparse(array) else array

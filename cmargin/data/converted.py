@@ -41,6 +41,11 @@ def batches(X, most):
     return [slice(lo, lo + size) for lo in range(0, X.shape[0], size)]
 
 
+def is_read_in_place(X):
+    """Whether kernels read blocks of ``X`` where they lie: of arrays and CSR matrices in memory."""
+    return isinstance(X, np.ndarray) or sp.issparse(X)
+
+
 def is_copied(X):
     """Whether predictions can have ``X`` converted by blocks, and would copy it as a whole."""
     if hasattr(X, "iloc") and hasattr(X, "columns"):

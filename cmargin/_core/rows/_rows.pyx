@@ -67,6 +67,13 @@ cdef class Rows:
             self.view.columns_64 = <const int64_t *> address
         self._alive = (X, starts, values, columns)
 
+    @property
+    def n_entries(self):
+        """Stored ones of a sparse matrix, all of a dense one."""
+        if self.sparse:
+            return self.view.starts[self.view.n_rows] - self.view.starts[0]
+        return self.view.n_rows * self.view.n_features
+
     def in_few_bytes(self):
         """Itself, of which CSR kernels read fewer bytes from now on: for rows that are read again and again.
 
