@@ -13,8 +13,7 @@ from measure.limits import dsyrk_rate, memory_rate
 from race import accuracy, grid, suboptimality, tables
 from race.classifiers import contenders
 from race.data import BUNDLED, SYNTHETIC, LeftOut, Problem, codes, prepare, read
-from race.hinge import PEERS, installed
-from race.losses import PEERS as PEERS_OF
+from race.losses import PEERS
 from race.page import write_page
 
 EVERYDAY = {"objective": ["breast_cancer", "digits", "tall", "wide"], "accuracy": ["digits"],
@@ -31,7 +30,7 @@ def build_parser():
         prog="cmargin race", description="Seconds to a relative suboptimality of one objective, or to a test "
         "accuracy, for cmargin and every other package that is installed. doc/race.md says how to read the tables.")
     parser.add_argument("--task", choices=list(EVERYDAY), default="objective",
-                        help="one hinge objective, a test accuracy, or all losses, sets and seeds, with a page")
+                        help="one objective, a test accuracy, or all losses, sets and seeds, with a page")
     parser.add_argument("--data", nargs="+", metavar="NAME", help=f"{', '.join([*BUNDLED, *SYNTHETIC])}, or NAME.npz "
                         "in $CMARGIN_DATA; NAME:CLASS for one class against the rest")
     parser.add_argument("--l2", nargs="+", type=float, help="objective, losses: one race for each")
@@ -46,8 +45,8 @@ def build_parser():
                         + "; ".join(f"{task}: {', '.join(known(task))}" for task in EVERYDAY))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--csv", metavar="FILE", help="objective, accuracy: write the table here too")
-    parser.add_argument("--losses", nargs="+", choices=list(PEERS_OF), default=list(PEERS_OF), metavar="LOSS",
-                        help=f"losses: {', '.join(PEERS_OF)} (default: all)")
+    parser.add_argument("--losses", nargs="+", choices=list(PEERS), metavar="LOSS", help="objective, losses: "
+                        f"{', '.join(PEERS)} (default: objective hinge, losses all)")
     parser.add_argument("--seeds", nargs="+", type=int, help="losses: orders of the rows, draws of made sets "
                         f"(default: {' '.join(map(str, EVERYDAY_SEEDS))})")
     parser.add_argument("--out", metavar="DIR", default="results", help="losses: folder of the page (default: results)")
@@ -59,13 +58,24 @@ def known(task):
     """Names of the solvers of a task."""
     if task == "accuracy":
         return list(contenders([]))
-    return list(PEERS) if task == "objective" else list(dict.fromkeys(name for of in PEERS_OF.values() for name in of))
+    return list(dict.fromkeys(name for of in PEERS.values() for name in of))
+
+
+def entrants(loss, options):
+    """Names of the solvers that race on one objective, installed ones; those that are absent are named once."""
+    names = [name for name in PEERS[loss] if name in (options.solvers or ())
+             or (not options.solvers and name != "cmargin-certified")]
+    absent = {name: why for name in names if (why := PEERS[loss][name].absence())}
+    if absent:
+        print(f"# {loss}: not in the race: " + ", ".join(f"{name} ({why})" for name, why in absent.items()))
+    return [name for name in names if name not in absent]
 
 
 def checked(parser, options):
     """Options that argparse cannot check on its own, and what stands for those that were not given."""
     quick = QUICK if options.quick and options.task == "losses" else {}
-    everyday = {"data": EVERYDAY[options.task], "l2": L2[options.task], "seeds": EVERYDAY_SEEDS, "time_limit": 10.0}
+    everyday = {"data": EVERYDAY[options.task], "l2": L2[options.task], "seeds": EVERYDAY_SEEDS, "time_limit": 10.0,
+                "losses": ["hinge"] if options.task == "objective" else list(PEERS)}
     for name, value in (everyday | quick).items():
         if getattr(options, name) is None:
             setattr(options, name, value)
@@ -74,18 +84,15 @@ def checked(parser, options):
             parser.error(f"--task {options.task} knows no solver {name!r}; it knows {', '.join(known(options.task))}")
     if options.threads < 1 or options.time_limit <= 0:
         parser.error("--threads and --time-limit must be above 0")
-    if min(options.l2, default=1) <= 0 or min(options.l1) < 0 or min(options.costs) <= 0:
-        parser.error("--l2 and --costs must be above 0, --l1 at least 0: the other packages know no unpenalised hinge")
+    if min(options.l2, default=1) < 0 or min(options.l1) < 0 or min(options.costs) <= 0:
+        parser.error("--l2 and --l1 must be at least 0, --costs above 0")
+    if min(options.l2, default=1) == 0 and (min(options.l1) == 0 or options.task == "losses"):
+        parser.error("--l2 0 needs an --l1 above 0, and --task objective: the other packages know no unpenalised loss")
     if min(options.seeds) < 0:
         parser.error("--seeds must be at least 0")
     check_writable(parser, options)
     if options.task == "accuracy":
         options.solvers = options.solvers or known(options.task)
-    if options.task == "objective":
-        absent = [name for name in options.solvers or PEERS if not installed(PEERS[name].module)]
-        if absent:
-            print(f"not installed, so not in the race: {', '.join(absent)}")
-        options.solvers = [name for name in options.solvers or PEERS if name not in absent]
     return options
 
 
@@ -106,8 +113,7 @@ def check_writable(parser, options):
 
 
 def objective_race(entry, options, machine, folder, results):
-    """The races on one data set, for each class, l2 and l1; a table line is printed as soon as its race is over."""
-    table = tables.objective_table([f"{t:g}" for t in suboptimality.TARGETS])
+    """The races on one data set, for each class, loss, l2 and l1; lines are printed as soon as their race is over."""
     name, _, only = entry.partition(":")
     split = read(name, folder)
     X = prepare(split.X, options.intercept == "penalized")
@@ -115,17 +121,27 @@ def objective_race(entry, options, machine, folder, results):
     print(f"# {name}: {X.shape[0]} x {X.shape[1]}, {stored.size} numbers; one read of them takes "
           f"{stored.nbytes / machine[0]:.2g} s or more"
           + ("" if stored is not X else f", X'X {X.size * (X.shape[1] + 1.0) / machine[1]:.2g} s"))
-    for c, y in codes(split.y, only or None):
+    for (c, y), loss in product(codes(split.y, only or None), options.losses):
+        names = options.entrants[loss]
         for l2, l1 in product(options.l2, options.l1):
-            found, best, distance = suboptimality.race(Problem(X, y, l2, l1), options.time_limit, options.threads,
-                                                       options.solvers)
-            for row in found:
-                row = {"data": name, "class": c, "l2": l2, "l1": l1, "intercept": options.intercept,
-                       "objective": best, "certified": distance} | row
-                print(table.line(row))
-                results.add(row)
-            print(f"# best objective {best:.8g}"
-                  + (f", certified within {distance:.0e} of the optimum" if distance == distance else ""), flush=True)
+            problem = Problem(X, y, l2, l1, loss)
+            without = {name: why for name in names if (why := suboptimality.left_out(name, problem))}
+            if without:
+                print("# " + "; ".join(f"{name} {why}" for name, why in without.items()))
+            told = {"data": name, "class": c, "loss": loss, "l2": l2, "l1": l1, "intercept": options.intercept}
+            print_race(told, suboptimality.race(problem, options.time_limit, options.threads, names), results)
+
+
+def print_race(told, race, results):
+    """Lines of one problem's race, into the results too."""
+    found, best, distance = race
+    table = tables.objective_table([f"{t:g}" for t in suboptimality.TARGETS])
+    for row in found:
+        row = told | {"objective": best, "certified": distance} | row
+        print(table.line(row))
+        results.add(row)
+    print(f"# best objective {best:.8g}"
+          + (f", certified within {distance:.0e} of the optimum" if distance == distance else ""), flush=True)
 
 
 def accuracy_race(name, options, machine, folder, results):
@@ -170,6 +186,8 @@ def main(argv=None):
                                            "memory_GB_per_s": machine[0] / 1e9,
                                            "dsyrk_Gflop_per_s": machine[1] / 1e9})
     race = objective_race if options.task == "objective" else accuracy_race
+    if options.task == "objective":
+        options.entrants = {loss: entrants(loss, options) for loss in options.losses}
     introduce(options)
     left_out = each(options, lambda entry, folder: race(entry, options, machine, folder, results))
     return int(bool(left_out) or results.failed)

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmargin.datasets import GENERATED
+from race.peer import ELASTIC_NET, LASSO, RIDGE
 
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
 
@@ -39,7 +40,17 @@ class Problem(NamedTuple):
     @property
     def C(self):
         """What LIBLINEAR's relatives multiply the sum of the losses by."""
-        return 1 / (self.l2 * len(self.y))
+        return 1 / ((self.l1 + self.l2) * len(self.y))
+
+    @property
+    def l1_ratio(self):
+        """The part of the penalty that is l1, as elastic nets have it."""
+        return self.l1 / (self.l1 + self.l2)
+
+    @property
+    def penalty(self):
+        """Which of `race.peer`'s."""
+        return ELASTIC_NET if self.l1 and self.l2 else LASSO if self.l1 else RIDGE
 
 
 def sparse_rows(seed=0):

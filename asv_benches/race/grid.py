@@ -15,6 +15,7 @@ from race import hinge, suboptimality
 from race.classifiers import unfit
 from race.data import SYNTHETIC, Problem, codes, prepare, read
 from race.losses import PEERS
+from race.peer import RIDGE
 from race.traces import TimeUp, quiet, within
 
 TARGET = 1e-4                  # relative distance from the optimum that everybody is to reach
@@ -66,9 +67,9 @@ class Kept:
 
 
 def solvers_of(loss, options):
-    """Those of the options' solvers that minimise this loss, installed or not."""
-    return [name for name in PEERS[loss] if name in (options.solvers or ())
-            or (not options.solvers and name not in ON_REQUEST)]
+    """Those of the options' solvers that minimise this loss with an l2 penalty, installed or not."""
+    return [name for name, peer in PEERS[loss].items() if RIDGE in peer.penalties
+            and (name in options.solvers if options.solvers else name not in ON_REQUEST)]
 
 
 def cells_of(label, seed, options):
@@ -157,7 +158,7 @@ def race(entry, options, kept, folder, said=print):
     """Measure the cells of one set that are not kept yet."""
     def left(label, seed):
         return [cell for cell in cells_of(label, seed, options)
-                if cell not in kept.rows and hinge.installed(PEERS[cell.loss][cell.solver].module)]
+                if cell not in kept.rows and not PEERS[cell.loss][cell.solver].absence()]
 
     for label, seed, X, y in orders(entry, options.seeds, folder, left):
         common = {"shape": X.shape, "stored": "sparse" if hasattr(X, "indptr") else "dense", "machine": machine()}

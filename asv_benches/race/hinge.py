@@ -12,20 +12,13 @@ goes as one over a tolerance; ``most`` is how many passes there is time for at a
 from functools import partial
 from importlib import import_module
 from time import perf_counter
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from cmargin._core.util._fp_control import StandardArithmetic
-
-
-class Run(NamedTuple):
-    """What a solver hands back: the coefficients, and what there is to say of the run."""
-    w: np.ndarray
-    how: str
-    passes: float = np.nan     # over all rows
-    gap: float = np.nan        # certified
+from race.peer import ELASTIC_NET, LASSO, RIDGE, Peer, Run
+from race.rehline import rehline
 
 
 def cmargin(problem, effort, threads, most):
@@ -68,7 +61,7 @@ def snapml(problem, effort, threads, most):
     """snapml's regularizer is 1/C. It computes in float32, whatever it is given."""
     with StandardArithmetic():           # which its import changes, for this thread and all that it starts
         package = import_module("snapml")
-        make = package.LogisticRegression
+        make = partial(package.LogisticRegression, penalty=problem.penalty, dual=problem.penalty == RIDGE)
         if problem.loss != "logistic":
             make = partial(package.SupportVectorMachine, loss=problem.loss)
         model = make(regularizer=1 / problem.C, max_iter=int(effort), tol=1e-12, n_jobs=threads, fit_intercept=False,
@@ -120,36 +113,13 @@ def skglm_working_sets(problem, effort, threads, most):
     return Run(np.ravel(model.coef_), f"{int(effort)} working sets")
 
 
-class Peer(NamedTuple):
-    """``ways`` are (run, growth of the effort from run to run): the quickest of them counts at every target."""
-    ways: tuple
-    module: str | None = None  # what must be there to import; None: it always is
-    solves_l1: bool = False
-    last_is_one_thread: bool = False           # the last way is the first on one thread
-
-    def ways_on(self, threads):
-        """The ways that differ on so many threads."""
-        return self.ways[:-1] if self.last_is_one_thread and threads == 1 else self.ways
-
-
-PEERS = {"cmargin": Peer(((cmargin, 3.0),), solves_l1=True),
+PEERS = {"cmargin": Peer(((cmargin, 3.0),), penalties=(RIDGE, LASSO, ELASTIC_NET)),
          "LinearSVC": Peer(((linear_svc, 2.0), (linear_svc_by_tolerance, 3.0))),
-         "SGD": Peer(((sgd, 2.0), (partial(sgd, average=True), 2.0)), solves_l1=True),
+         "SGD": Peer(((sgd, 2.0), (partial(sgd, average=True), 2.0)), penalties=(RIDGE, LASSO, ELASTIC_NET)),
          "snapml": Peer(((snapml, 2.0), (snapml_on_one_thread, 2.0)), "snapml", last_is_one_thread=True),
          "liblinear": Peer(((liblinear, 2.0),), "liblinear.liblinearutil"),
-         "skglm": Peer(((skglm, 2.0), (skglm_working_sets, 2.0)), "skglm")}
-
-
-def installed(module):
-    """True if the package can be imported."""
-    if module is None:
-        return True
-    try:
-        with StandardArithmetic():
-            import_module(module)
-    except Exception:                          # a package that fails to load is as good as absent
-        return False
-    return True
+         "skglm": Peer(((skglm, 2.0), (skglm_working_sets, 2.0)), "skglm"),
+         "ReHLine": Peer(((rehline, 3.0),), "rehline", penalties=(RIDGE, ELASTIC_NET))}
 
 
 def squared_hinge_l1(problem):

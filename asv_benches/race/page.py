@@ -13,7 +13,6 @@ import numpy as np
 from experiments._frame import Table, groups
 from experiments._page import machines, markdown
 from race.grid import EXACT, TARGET, in_words, solvers_of, stands_still
-from race.hinge import installed
 from race.losses import OURS, PEERS
 
 TITLE = "Every loss on every shape"
@@ -130,7 +129,8 @@ def problem_lines(loss, by_solver, options):
         if solver in by_solver:
             why = by_solver[solver][0]["end"]
         else:
-            why = "not measured yet" if installed(PEERS[loss][solver].module) else "left out: not installed"
+            absence = PEERS[loss][solver].absence()
+            why = f"left out: {absence}" if absence else "not measured yet"
         yield [solver, "–", why, "–", "–", "–"]
 
 

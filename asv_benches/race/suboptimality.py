@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 
 from cmargin._runtime.blas_threads import single_threaded_blas
+from race.classifiers import unfit
 from race.hinge import squared_hinge_l1
 from race.losses import PEERS
 from race.traces import (
@@ -60,7 +61,8 @@ def trace_of(name, problem, limit, threads, level=-np.inf):
     try:
         with quiet(), within(WARM_UP):
             for run, _ in ways:
-                run(small, 1.0, threads, 1)
+                for effort in (1.0, 100.0):    # skglm compiles what one step does not come to
+                    run(small, effort, threads, 1)
     except TimeUp:
         return Trace([], 0.0, "broken off before it began")
     except Exception as error:
@@ -114,15 +116,23 @@ def other_objective(problem, limit):
                   "how": f"squared hinge (another objective) in {seconds:.3g} s, {run.how}"}
 
 
+def left_out(name, problem):
+    """Why a solver cannot take part in the race on this problem, or an empty string."""
+    if problem.penalty not in PEERS[problem.loss][name].penalties:
+        return f"does not take {problem.penalty}"
+    reason = unfit(name, problem.X)
+    return f"is {reason}" if reason else ""
+
+
 def race(problem, limit, threads, names):
     """(rows, best objective, its certified distance from the optimum) of one binary problem."""
-    entrants = [name for name in names if PEERS[problem.loss][name].solves_l1 or not problem.l1]
+    entrants = [name for name in names if not left_out(name, problem)]
     traces = {name: trace_of(name, problem, limit, threads) for name in entrants}
     best, distance = reference(traces)
     rows = [row_of(name, t, best) for name, t in traces.items()]
     ours = next((row for row in rows if row["solver"] == "cmargin"), None)
     for row in rows:
         row["ratio"], row["bound"] = ratio(row, ours, f"{TARGETS[-1]:g}")
-    if problem.l1 and "LinearSVC" in names:
+    if problem.l1 and problem.loss == "hinge" and "LinearSVC" in names:
         rows.append(other_objective(problem, limit))
     return rows, best, distance

@@ -51,7 +51,8 @@ class Table:
 
 
 def objective_table(targets):
-    return Table(([("data", -13, "s"), ("class", 5, "s"), ("l2", 6, "g"), ("l1", 6, "g"), ("solver", -12, "s")],
+    return Table(([("data", -13, "s"), ("class", 5, "s"), ("loss", -13, "s"), ("l2", 6, "g"), ("l1", 6, "g"),
+                   ("solver", -20, "s")],
                   [("ratio", 8, None), ("best", 8, ".0e"), ("passes", 7, ".4g"), ("nonzeros", 8, ""), ("how", -46, "s"),
                    ("gap", 7, ".0e")]), targets)
 

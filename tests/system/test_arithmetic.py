@@ -120,8 +120,8 @@ def test_a_refused_fit_puts_back_too():
 @needed
 def test_a_peer_of_the_race_changes_nothing_for_long(tmp_path, monkeypatch):
     # where snapml is installed, a test of the kernels failed in the process that had raced first
-    hinge = pytest.importorskip("race", reason="the benchmarks are not beside the tests").hinge
+    peer = pytest.importorskip("race.peer", reason="the benchmarks are not beside the tests")
     (tmp_path / "a_fast_peer.py").write_text("from cmargin._core.util import _fp_control\n"
                                              f"_fp_control.set_settings({FLUSH[STANDARD]})\n")
     monkeypatch.syspath_prepend(tmp_path)
-    assert hinge.installed("a_fast_peer") and not flushes()
+    assert peer.installed("a_fast_peer") and not flushes()

@@ -48,15 +48,16 @@ def test_reference_is_the_optimum():
 
 
 # effort, distance: SGD is slow at the end, snapml computes in float32, liblinear stops at 300 passes
-LONG = {"SGD": (4096, 3e-2), "snapml": (4096, 1e-3), "liblinear": (1e8, 3e-3), "skglm": (4096, 1e-4)}
+LONG = {"SGD": (4096, 3e-2), "snapml": (4096, 1e-3), "liblinear": (1e8, 3e-3), "skglm": (4096, 1e-4),
+        "ReHLine": (1e4, 1e-4)}
 
 
 @pytest.mark.parametrize("l2", [0.1, 3e-3])
 @pytest.mark.parametrize("form", ["dense", "csr", "other label first"])
 @pytest.mark.parametrize("name", hinge.PEERS)
 def test_every_way_of_every_peer_solves_the_objective(name, form, l2):
-    if not hinge.installed(hinge.PEERS[name].module):
-        pytest.skip(f"{name} is not installed")
+    if hinge.PEERS[name].absence():
+        pytest.skip(f"{name} is {hinge.PEERS[name].absence()}")
     problem = tiny(l2)
     if form == "csr":
         problem = problem._replace(X=sp.csr_matrix(problem.X))
@@ -76,7 +77,7 @@ def test_more_effort_is_followed():
     # a peer that ignores the effort, as LIBLINEAR once seemed to, would give one point again and again
     problem = tiny(1e-3)
     for name, peer in hinge.PEERS.items():
-        if hinge.installed(peer.module):
+        if not peer.absence():
             run, _ = peer.ways[0]
             with traces.quiet():
                 short, long = (suboptimality.objective(run(problem, e, 1, 1).w, problem) for e in (1, 1000))
@@ -124,7 +125,8 @@ def test_bounds_of_the_ratio():
     assert np.isnan(traces.ratio(short, short, "0.0001")[0]) and np.isnan(traces.ratio(short, None, "0.0001")[0])
     assert "time limit" in short["how"] and short["best"] == pytest.approx(5e-4)
     table = tables.objective_table(["0.01", "0.0001"])
-    line = table.line({"data": "d", "class": "1", "l2": 1e-3, "l1": 0.0} | short | {"ratio": 80.0, "bound": ">"})
+    told = {"data": "d", "class": "1", "loss": "hinge", "l2": 1e-3, "l1": 0.0, "ratio": 80.0, "bound": ">"}
+    line = table.line(short | told)
     assert ">80" in line and ">8" in line and " 5 " in line
     assert len(table.heading()) == len(line)
 
