@@ -272,9 +272,10 @@ WALKER_SIZES = (16, 16, 16)      # classes; rows; batches
 # On a device a batch of SLND costs the launches of its operations, so that it is doubled up to the first number while
 # a pass has so many batches as the second says (asv_benches/compare_device.py).
 DEVICE_BATCH = (1024, 256)       # rows; batches
-# A path of penalised optima follows the multinomial passes while a product with all rows takes no more: with more it
-# takes longer than the passes, and these do well (doc/methods/slnd.md).
-PATH_FLOPS = 3e7                 # operations
+# A path of penalised optima follows the multinomial passes, and each of several parts of the rows judges it, while a
+# product with all rows takes no more; up to the second number one part does where rows are few: then passes lose up to
+# four points, and with more rows they do well (multinomial.md, "Passes of few rows are only a start").
+PATH_FLOPS = (3e7, 1e9)          # operations
 # Rows too few to hold any out for multinomial passes get a penalised optimum while a product takes no more, a second
 # (doc/methods/slnd.md).
 OPTIMUM_FLOPS = 3e10             # operations

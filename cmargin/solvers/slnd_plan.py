@@ -118,8 +118,8 @@ def next_softmax_stage(problem, outcomes):
         return Stage("passes", f"they are {held}")
     if "optimum" in outcome_of or "refit" in outcome_of or outcome_of["passes"].status == "stopped":
         return None
-    if "path" not in outcome_of and path_is_cheap(problem):
-        return Stage("path", "products with all whitened rows are cheap", "the weights of the passes are kept")
+    if "path" not in outcome_of and path_will_do(problem):
+        return Stage("path", "products with all whitened rows are not too dear", "the weights of the passes are kept")
     n_held, = outcome_of["passes"].numbers
     if ("path" not in outcome_of or outcome_of["path"].status == "left") \
             and n_held > cost.REFIT_FROM_HELD_SHARE * problem.n_rows:
@@ -136,13 +136,16 @@ def softmax_plan(problem):
     return stages
 
 
-def path_is_cheap(problem):
-    """Whether a path over all rows is cheap, whitened rows are all there is of them, and they are more than columns.
+def path_will_do(problem):
+    """Whether a path over all rows follows: whitened rows are all there is of them, and a product with all classes is
+    cheap, or not too dear where rows are so few that all of a fifth are held out.
 
-    With fewer, passes that stop early are as good (lab notebook, multinomial).
+    With more rows passes do as well (lab notebook, multinomial).
     """
-    return problem.has_all and not problem.has_tail and problem.n_rows > problem.width \
-        and 4.0 * problem.n_rows * problem.width * problem.n_classes <= cost.PATH_FLOPS
+    flops = 4.0 * problem.n_rows * problem.width * problem.n_classes
+    cheap, dear = cost.PATH_FLOPS
+    few = problem.n_rows * cost.HELD_SHARE < cost.HELD_MOST
+    return problem.has_all and not problem.has_tail and flops <= (dear if few else cheap)
 
 
 def optimum_will_do(problem):

@@ -113,7 +113,7 @@ def test_margin_pursuit_takes_the_steps_of_rows_in_memory(tensor, data, settings
 @pytest.mark.parametrize("settings", [{}, {"tail": "drop", "hessian_refresh": 2}, {"step_size": 2.0}], ids=str)
 @pytest.mark.parametrize("kind", [SLNDClassifier, BSNClassifier])
 def test_multinomial_passes_are_those_of_rows_in_memory(tensor, data, kind, settings, monkeypatch):
-    monkeypatch.setattr(cost, "PATH_FLOPS", 0.0)      # so that passes are the end
+    monkeypatch.setattr(cost, "PATH_FLOPS", (0.0, 0.0))   # so that passes are the end
     X, y, weight = data
     model = kind(random_state=3, max_passes=4, **settings)
     coef, risk, step = model.fit(X, y, weight).coef_, model.history_["objective"], model.step_size_

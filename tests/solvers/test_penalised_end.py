@@ -21,10 +21,13 @@ from cmargin.solvers.sgd.penalised_end import (
     NO_PART,
     Problem,
     Rest,
+    Strength,
     best_strength,
     parts_left_out,
+    strength_beside_passes,
+    strength_of,
 )
-from cmargin.solvers.slnd_plan import SoftmaxStats, path_is_cheap
+from cmargin.solvers.slnd_plan import SoftmaxStats, path_will_do
 
 
 def table(n=1500, seed=0):
@@ -64,11 +67,36 @@ def test_narrow_directions_are_learnt(monkeypatch):
     assert model.score(X_test, y_test) > passes.score(X_test, y_test) + 0.03
 
 
+def square(seed=5):
+    """As many rows as columns, most of which are narrow, and twenty classes; rows to test by behind."""
+    rng = np.random.default_rng(seed)
+    widths = np.geomspace(1, 1e-3, 300)
+    X = rng.standard_normal((2300, 300)) * widths
+    centres, y = rng.standard_normal((20, 300)) * widths / 2, rng.integers(0, 20, 2300)
+    X = (X + centres[y]) @ np.linalg.qr(rng.standard_normal((300, 300)))[0]
+    return X[:300], y[:300], X[300:], y[300:]
+
+
+@pytest.mark.parametrize("dear", [False, True])
+def test_few_rows_of_many_columns_end_at_an_optimum(dear, monkeypatch):
+    # there was no path for them, nor where products are dear: passes alone were up to four points behind
+    X, y, X_test, y_test = square()
+    monkeypatch.setattr(cost, "PATH_FLOPS", (0.0 if dear else 3e7, 1e9))
+    model = fit(X, y)
+    monkeypatch.setattr(MultinomialRun, "in_one_memory", False)
+    passes = fit(X, y)
+    assert model.history_["step"][-1] == 0 and passes.history_["step"].min() > 0
+    assert model.n_passes_ < (110 if dear else 240)                            # 92 and 217
+    assert model.score(X_test, y_test) > passes.score(X_test, y_test) + 0.008  # 0.907 and 0.889
+    assert log_loss(model, X_test, y_test) < log_loss(passes, X_test, y_test)
+
+
 def test_passes_stay_where_they_do_better(monkeypatch):
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((1000, 30)), rng.integers(0, 3, 1000)          # nothing to learn
     X[:, 0] += 2 * y
-    monkeypatch.setattr(penalised_end, "LOOSE_GAP", 1e3)                       # as optima that are none do worse
+    nothing = (np.zeros((3, 30)), np.zeros(3)), 1.0                            # as optima that are none do worse
+    monkeypatch.setattr(Rest, "optimum", lambda self, C: nothing)
     tried = fit(X, y)
     monkeypatch.setattr(MultinomialRun, "in_one_memory", False)
     alone = fit(X, y)
@@ -78,8 +106,10 @@ def test_passes_stay_where_they_do_better(monkeypatch):
 
 def test_where_it_is_not_tried():
     few = SoftmaxStats(1000, 10, 20, False, 200, True)
-    assert path_is_cheap(few)
-    assert not path_is_cheap(replace(few, has_tail=True)) and not path_is_cheap(replace(few, n_rows=60000))
+    assert path_will_do(few) and path_will_do(replace(few, width=2000)) and path_will_do(replace(few, n_rows=30_000))
+    assert not path_will_do(replace(few, has_tail=True)) and not path_will_do(replace(few, has_all=False))
+    assert path_will_do(replace(few, n_rows=9999, width=1000)) and not path_will_do(replace(few, width=50_000))
+    assert not path_will_do(replace(few, n_rows=10_000, width=1000)) and not path_will_do(replace(few, n_rows=60_000))
 
 
 def test_a_step_of_ones_own_or_few_passes_have_none():
@@ -156,14 +186,14 @@ def test_rows_are_left_out_in_turn_until_there_are_enough(n, n_held, count):
         assert len(problem(n).but((lo, hi))[2]) == 0                           # no weights
 
 
-MOST = penalised_end.MOST
-STRENGTHS = penalised_end.FIRST_C * penalised_end.RATIO ** np.arange(MOST)
+MOST = 5
+STRENGTHS = 0.1 * penalised_end.RATIO ** np.arange(MOST)
 
 
-def chosen(losses, errors, spread=1e-6, n_parts=2, fits_anything=False):
+def chosen(losses, errors, spread=1e-6, n_parts=2, first=0):
     """What is taken of such means at one strength after the other, and what was asked for; rows differ by chance.
 
-    Two classes, the first of every row: a loss, less 5, is that of the difference of two scores.
+    Two classes, the first of every row: a loss, less 5, is that of the difference of two scores, nearly.
     """
     asked, noise = [], spread * np.random.default_rng(0).standard_normal((MOST, n_parts, 50))
     noise -= noise.mean(axis=(1, 2), keepdims=True)
@@ -175,37 +205,95 @@ def chosen(losses, errors, spread=1e-6, n_parts=2, fits_anything=False):
 
         return SimpleNamespace(optimum=optimum)
 
-    def judged(point, lo, hi):
-        k = int(np.flatnonzero(np.isclose(STRENGTHS, point[0]))[0])
-        assert point[1] == lo
-        apart = np.log(np.expm1(5 + losses[k] + noise[k, lo // 50]))
-        return np.stack([np.zeros(hi - lo), apart], axis=1), np.full(hi - lo, errors[k])
+    def strength(problem, parts, C, points):
+        k = int(np.flatnonzero(np.isclose(STRENGTHS, C))[0])
+        assert list(points) == [(C, part[0]) for part in parts]
+        of_rows = np.concatenate([losses[k] + noise[k, lo // 50] for lo, _ in parts])
+        return Strength(C, points[0], of_rows, np.full(len(of_rows), errors[k]), 1.0, of_rows[:50])
 
-    problem = SimpleNamespace(without=without, judged=judged, learnt=lambda part: np.ones(50, bool),
-                              truth=np.zeros(50 * n_parts, np.int64), weight=np.zeros(0), fits_anything=fits_anything,
-                              but=lambda part: (None, np.zeros(50, np.int64), None))
-    best, reads = best_strength(problem, [(50 * k, 50 * k + 50) for k in range(n_parts)][::-1])
-    return best.C, best.point, best.losses - 5, reads, asked
+    parts = [(50 * k, 50 * k + 50) for k in range(n_parts)][::-1]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(penalised_end, "strength_of", strength)
+        patched.setattr(penalised_end, "C_LIMITS", (STRENGTHS[0] * 0.99, STRENGTHS[-1] * 1.01))
+        best, reads = best_strength(None, parts, [without(part) for part in parts], STRENGTHS[first])
+    return best.C, best.point, best.losses, reads, asked
 
 
 def test_all_parts_judge_a_strength_before_the_next():
     C, point, losses, reads, asked = chosen([1.0, 0.9, 0.8, 0.81, 0.1], np.zeros(MOST))
     assert C == STRENGTHS[2] and point == (C, 50) and losses.mean() == pytest.approx(0.8, abs=1e-5)
-    assert reads == 1.5 * len(asked) and len(asked) == 8                      # none beyond the first sure rise
-    assert [C for C, *_ in asked] == list(np.repeat(STRENGTHS[:4], 2))
+    assert reads == 1.5 * len(asked) and len(asked) == 8                      # none beyond the first rise
+    assert [C for C, *_ in asked] == pytest.approx(np.repeat(STRENGTHS[:4], 2))
     assert [part for _, part in asked] == [(50, 100), (0, 50)] * 4
+
+
+@pytest.mark.parametrize(("losses", "first", "ks"), [
+    ([1.0, 0.9, 0.8, 0.7, 0.71], 1, [1, 2, 3, 4]),            # to weaker penalties
+    ([1.0, 0.6, 0.7, 0.8, 0.71], 2, [2, 3, 1, 0]),            # to stronger ones where weaker ones do not better
+    ([1.0, 0.9, 0.8, 0.795, 0.5], 2, [2, 3, 1]),              # a hundredth less is not better
+    ([1.0, 0.9, 0.8, 0.7, 0.6], 3, [3, 4]),                   # there is an end on both sides
+    ([0.5, 0.6, 0.8, 0.7, 0.6], 1, [1, 2, 0]),
+])
+def test_the_path_goes_on_while_the_loss_falls(losses, first, ks):
+    asked = chosen(losses, np.zeros(MOST), first=first)[-1]
+    assert [C for C, _ in asked[::2]] == pytest.approx(STRENGTHS[ks])
 
 
 def test_errors_choose_between_strengths_that_losses_do_not_tell_apart():
     means, errors = [1.1, 1.0, 0.89, 0.9, 2.0], [0.0, 0.1, 0.3, 0.2, 0.0]    # 0.5: a standard error of 0.07
     assert chosen(means, errors)[0] == STRENGTHS[2]
-    assert chosen(means, errors, 0.5)[0] == STRENGTHS[1] and len(chosen(means, errors, 0.5)[-1]) == 10
-    assert chosen(means, errors, 0.3)[0] == STRENGTHS[3]                      # the second is three of them above
-    assert chosen(means, [0.2] * 5, 0.5)[0] == STRENGTHS[2]                   # of equal ones, the least loss
+    assert chosen(means, errors, 0.5)[0] == pytest.approx(STRENGTHS[1])
+    assert chosen(means, errors, 0.3)[0] == pytest.approx(STRENGTHS[3])       # the second is three of them above
+    assert chosen(means, [0.2] * 5, 0.5)[0] == pytest.approx(STRENGTHS[2])    # of equal ones, the least loss
     assert chosen([1.0, 1.1], [0, 0])[0] == STRENGTHS[0]
-    assert chosen(np.linspace(2, 1, MOST), np.zeros(MOST))[0] == STRENGTHS[-1]
     with np.errstate(invalid="ignore"):
-        assert chosen([np.inf] * MOST, np.zeros(MOST))[0] in STRENGTHS              # passes are then surely better
+        assert chosen([np.inf] * MOST, np.zeros(MOST))[0] == STRENGTHS[0]     # passes are then surely better
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_an_optimum_tells_its_strength(C, monkeypatch):
+    monkeypatch.setattr(penalised_end, "LOOSE_GAP", 1e-10)
+    of = problem()
+    start, _ = of.without((300, 400)).optimum(C)
+    assert of.without((300, 400)).begin_at(start) == pytest.approx(C, rel=0.2)
+    assert of.without((300, 400)).begin_at((0 * start[0], start[1])) == np.inf           # nothing was learnt
+    assert of.without((300, 400)).begin_at((-start[0], start[1])) == np.inf              # nor is this an optimum
+
+
+def test_the_first_optimum_says_whether_there_are_others(monkeypatch):
+    monkeypatch.setattr(penalised_end, "LOOSE_GAP", 1e-6)
+    of, parts = problem(), parts_left_out(400, 80)
+    rest = of.without(parts[0])
+    start, _ = rest.optimum(0.1)
+    first = strength_of(of, parts[:1], 0.1, [start]).first
+    asked, optimum = [], Rest.optimum
+
+    def counted(self, C):
+        asked.append((len(self.rows), C))
+        return optimum(self, C)
+
+    monkeypatch.setattr(Rest, "optimum", counted)
+
+    def outcome(losses, start=start):
+        asked.clear()
+        best, reads = strength_beside_passes(of, parts, start, losses)
+        assert reads >= 1
+        return best is not None, len(asked)
+
+    better, worse = first - 0.05, first + 0.05
+    noise = np.random.default_rng(0).standard_normal(80)
+    noise -= noise.mean()
+    taken, n_asked = outcome(worse)
+    assert taken and n_asked > 10                                              # by five parts
+    assert outcome(first - 0.05 + noise)[0]                                    # passes are not surely better
+    taken, n_asked = outcome(better)
+    assert not taken and n_asked > 10
+    assert outcome(worse, (-start[0], start[1]))[0] and asked[0][1] == 1.0     # of no penalty at all
+    monkeypatch.setattr(cost, "PATH_FLOPS", (1.0, 1e9))                        # a read is dear
+    taken, n_asked = outcome(worse)
+    assert taken and n_asked < 10 and {n for n, _ in asked} == {320}           # by one part
+    assert outcome(first - 0.05 + noise) == (False, 1)
+    assert outcome(worse, (-start[0], start[1])) == (False, 0)
 
 
 def test_rows_of_a_class_that_has_no_others_do_not_judge():
@@ -254,7 +342,7 @@ def test_cut_short_it_leaves_the_weights_of_the_passes(kind, nth, monkeypatch):
         model = fit(X, y, callback=lambda model: kept.append(model))
     except KeyboardInterrupt:
         model = kept[-1]
-    monkeypatch.setattr(cost, "PATH_FLOPS", 0.0)
+    monkeypatch.setattr(MultinomialRun, "in_one_memory", False)
     passes = fit(X, y)
     assert len(calls) >= abs(nth) and model.history_["step"].min() > 0
     assert abs(model.score(X, y) - passes.score(X, y)) < 0.1 and np.isfinite(model.coef_).all()

@@ -203,6 +203,8 @@ FEW = SoftmaxStats(1000, 10, 20, False, 200, True)
     (FEW, {"path": "left"}, ["passes", "path", "refit"]),
     (FEW, {"passes": "stopped"}, ["passes"]),
     (replace(FEW, has_tail=True), {}, ["passes", "refit"]),               # CSR rows carry the tail
+    (replace(FEW, n_rows=9000, width=500), {}, ["passes", "path"]),
+    (replace(FEW, width=5000), {}, ["passes", "path"]),                   # rows of more columns, too
     (replace(FEW, n_rows=60_000, n_held=2000), {}, ["passes"]),           # a path is dear, and hardly any rows are held
     (replace(FEW, n_rows=40_000, n_held=2000), {}, ["passes", "refit"]),
     (replace(FEW, n_held=0), {}, ["optimum"]),

@@ -142,6 +142,13 @@ class Optima:
         checkpointer.end(run.result.stopped)
         return self.of_all_classes(run.result), interrupted
 
+    def weights_and_gradient(self):
+        """(n_features, n_classes met) weights at the point to begin at, and the risk's gradient by them; one read."""
+        run, n = self.run, self.run.source.n_features
+        with single_threaded_blas():
+            run.here = run.source.risk(run.V)
+        return run.V[:n], run.here[1][:n]
+
     def of_all_classes(self, result):
         return result if len(self.met) == self.n_classes else spread(result, self.met, self.n_classes)
 

@@ -16,7 +16,7 @@ from cmargin._runtime.clock import RunClock
 from cmargin.solvers import cost
 from cmargin.solvers.per_class import STREAM_WORDS, class_streams
 from cmargin.solvers.plan import Outcome
-from cmargin.solvers.sgd.held_out import best_factor, sure_factor, surely_worse
+from cmargin.solvers.sgd.held_out import best_factor, sure_factor
 from cmargin.solvers.sgd.low_rank import build_inverse, lower_rank_will_do
 from cmargin.solvers.sgd.low_rank_newton import PHASES, Fit, Run
 from cmargin.solvers.sgd.multinomial_choice import (
@@ -32,8 +32,8 @@ from cmargin.solvers.sgd.multinomial_choice import (
 from cmargin.solvers.sgd.penalised_end import (
     NO_PART,
     Problem,
-    best_strength,
     parts_left_out,
+    strength_beside_passes,
     strength_of_few,
 )
 from cmargin.solvers.sgd.softmax_passes import SoftmaxPasses
@@ -240,16 +240,23 @@ class MultinomialRun(Run):
         return Outcome("refit")
 
     def _path(self, on_pass, checkpointer):
-        """Go to the penalised optimum of all rows unless passes are surely better on those held out."""
+        """Go to the penalised optimum of all rows unless passes are better on those held out."""
         fit = self.fit
         problem = self._problem(self._whiten_few())
         parts = parts_left_out(self.source.n_rows, self.n_held)
-        best, reads = self.clock.timed("steps", best_strength, problem, parts)
+        best, reads = self.clock.timed("steps", strength_beside_passes, problem, parts, self._point_kept(),
+                                       self.best_losses)
         fit.reads += reads
-        if surely_worse(best.first, self.best_losses[problem.learnt(parts[0])]):
+        if best is None:
             return Outcome("path", "left")
         self._end_at_optimum(problem, best, on_pass)
         return Outcome("path")
+
+    def _point_kept(self):
+        """(U, b) of the weights kept, in the basis of the inverse there is; U is 0 where that lacks them."""
+        weights, inverse = self.kept
+        begun = SoftmaxWeights.start(self.fit.inverse, *weights.linear(inverse), False, MEAN_STRIDE)
+        return begun.U.astype(float), begun.bias[:, 0]
 
     @property
     def _few_in_memory(self):

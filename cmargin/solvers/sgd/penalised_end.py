@@ -3,13 +3,15 @@
     P(U, b) = (1/N) sum_i s_i [ln sum_c exp(h_c(z_i)) - h_{y_i}(z_i)] + (l2/2) |U|^2,   h_c(z) = <u_c, z> + b_c
 
 over whitened rows, so that l2 means the same whatever the columns' scales: l2 = (mean z'z / width) / (C N), which is
-LogisticRegression's C for rows whose entries have mean square 1. Passes of a few thousand rows over a table of
-correlated columns end long before its narrow directions are learnt; Newton steps do not care. C grows from strong
-penalties to weak ones, each optimum the start of the next, until the log-loss of rows left out surely rises: some
-hundred cannot tell the best, so that others are left out in their turn, and all of them choose. One thread: products of
-so few numbers are over before two have met.
+LogisticRegression's C for rows whose entries have mean square 1. Passes over a few thousand rows end long before the
+narrow directions of correlated columns are learnt; Newton steps do not care. The path of strengths begins at the one
+whose optimum the weights of the passes are nearest, and goes on to weaker penalties, else to stronger ones, each
+optimum the start of the next, while the log-loss of rows left out falls: some hundred cannot tell the best, so that
+others are left out in their turn where products are cheap, and all of them choose. One thread: products of so few
+numbers are over before two have met.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,9 +25,10 @@ from cmargin.solvers.multinomial.newton import Optima, Settings
 from cmargin.solvers.sgd.held_out import best_factor, n_folds, sure_factor, surely_worse
 from cmargin.solvers.sgd.softmax_weights import SoftmaxWeights
 
-FEW_C = 0.01               # where its path begins; its strength where a path is dear, or nothing can be left out
+FEW_C = 0.01               # where a path begins without passes; the strength where it is dear, or nothing is left out
 NO_PART = 0, 0
-FIRST_C, RATIO, MOST = 10**-1.5, 10**0.5, 10  # up to C = 1,000
+C_LIMITS, RATIO = (1e-3, 1e3), 10**0.5
+GAIN = 0.01                # share of the log-loss of rows left out that another strength lowers
 LOOSE_GAP = 0.03           # relative gap of an optimum; 0.1 loses a little, 0.01 gains nothing (doc/lab-notebook)
 
 
@@ -37,10 +40,33 @@ def strength_of_few(problem):
     n = len(problem.Z)
     parts = parts_left_out(n, max(1, n // n_folds()))
     n_judged = sum(np.count_nonzero(problem.learnt(part)) for part in parts)
-    if n_judged < cost.HELD_LEAST or 4.0 * problem.Z.size * problem.n_classes > cost.PATH_FLOPS:
+    if n_judged < cost.HELD_LEAST or problem.is_dear:
         nothing = np.zeros(0)
         return Strength(FEW_C, None, nothing, nothing, 1.0, nothing), 0.0
-    return best_strength(problem, parts, FEW_C)
+    return best_strength(problem, parts, [problem.without(part) for part in parts], FEW_C)
+
+
+def strength_beside_passes(problem, parts, start, losses):
+    """The `Strength` for rows whose passes ended at ``start``, a pair (U, b), or None where they do better; and reads.
+
+    ``losses`` (n,) are those of the first part's rows after the passes, at the best factor on the scores. Where
+    products are dear, that part judges alone, and there is no other optimum unless the first does better, and none at
+    all where the passes ended nearer to no penalty than to any of the path.
+    """
+    parts = parts[:1] if problem.is_dear else parts
+    losses = losses[problem.learnt(parts[0])]
+    rests = [problem.without(part) for part in parts]
+    C = rests[0].begin_at(start)
+    if C > C_LIMITS[1] and problem.is_dear:
+        return None, 1.0
+    C, spent = C if C <= C_LIMITS[1] else 1.0, 1.0
+    if problem.is_dear:
+        point, reads = rests[0].optimum(C)
+        spent += reads
+        if not strength_of(problem, parts, C, [point]).first.mean() < losses.mean():
+            return None, spent
+    best, reads = best_strength(problem, parts, rests, C)
+    return None if surely_worse(best.first, losses) else best, spent + reads
 
 
 def parts_left_out(n, n_held):
@@ -105,9 +131,9 @@ class Problem:
         return scores, weight * (scores[np.arange(hi - lo), truth] < scores.max(axis=1))
 
     @property
-    def fits_anything(self):
-        """Whether there are as many columns as rows."""
-        return len(self.Z) <= self.Z.shape[1]
+    def is_dear(self):
+        """Whether a path takes as long as the passes, or longer, with one part left out."""
+        return 4.0 * self.Z.size * self.n_classes > cost.PATH_FLOPS[0]
 
     def weights(self, point):
         U, bias = point
@@ -134,10 +160,7 @@ class Rest:
         of = self.problem
         l2 = of.l2(C, len(self.rows))
         if self.optima is None:
-            settings = Settings(l2, LOOSE_GAP, of.intercept, certified=len(self.rows) == len(of.Z),
-                                deadline=of.deadline)
-            self.optima = Optima(open_rows(self.rows), self.truth, self.weight if len(self.weight) else None,
-                                 of.n_classes, settings, self.start)
+            self._open(l2)
             result, interruption = self.optima.found()
         else:
             result, interruption = self.optima.at(l2)
@@ -146,6 +169,23 @@ class Rest:
         if result.stopped == "max_time":
             raise TimeUp
         return (result.W, result.bias), result.reads * len(self.rows) / len(of.Z)
+
+    def _open(self, l2):
+        of = self.problem
+        settings = Settings(l2, LOOSE_GAP, of.intercept, certified=len(self.rows) == len(of.Z), deadline=of.deadline)
+        self.optima = Optima(open_rows(self.rows), self.truth, self.weight if len(self.weight) else None,
+                             of.n_classes, settings, self.start)
+
+    def begin_at(self, start):
+        """Begin at ``start``; the C whose optimum it is nearest, by a read of the rows.
+
+        An optimum has G + l2 U = 0, G the gradient of the risk; the least squares of that are at l2 = -<U, G> / |U|^2.
+        """
+        of, self.start = self.problem, start
+        self._open(1.0)
+        U, G = self.optima.weights_and_gradient()
+        slope, square = -np.sum(U * G), np.sum(U**2)
+        return max(C_LIMITS[0], square / slope * of.l2(1.0, len(self.rows))) if slope > 0 else math.inf
 
 
 @dataclass
@@ -156,33 +196,38 @@ class Strength:
     # (U, b), the optimum of all rows but the first part; None if unknown, or if that part has all rows of a class: from
     # an intercept that keeps a class from being predicted no optimum is found
     point: tuple | None
-    losses: np.ndarray             # (n,) of rows of all parts whose class has others, each by the optimum of the others
+    # (n,) of rows of all parts whose class has others, each by the optimum of the others, at the best factor on scores
+    losses: np.ndarray
     errors: np.ndarray             # (n,) of the same rows, by weight
     factor: float                  # for the scores of the optimum of all rows
-    first: np.ndarray              # losses of the first part's rows by the best factor on the scores of all parts
+    first: np.ndarray              # losses of the first part's rows
 
 
-def best_strength(problem, parts, first=FIRST_C):
+def best_strength(problem, parts, rests, first):
     """The `Strength` that rows left out prefer: with the fewest errors of those whose log-loss is about the least.
 
-    As many columns as rows fit any labels at every strength, and what the loss then rewards is scale; there it is the
-    strength with the least loss at the best factor on the scores. ``parts``: runs of rows to be left out, each to be
-    judged by the optimum of the others; ``first``: the smallest C. Returns the reads that it took, too.
+    ``parts``: runs of rows to be left out, each to be judged by the optimum of its `Rest`, the others; ``first``: the C
+    that the path begins with. Returns the reads that it took, too.
     """
-    rests, path, reads = [problem.without(part) for part in parts], [], 0.0
-    for C in first * RATIO ** np.arange(MOST):
-        points = []
-        for rest in rests:
-            point, spent = rest.optimum(C)
-            points.append(point)
-            reads += spent
-        path.append(strength_of(problem, parts, C, points))
-        least = min((one.losses for one in path), key=np.mean)
-        if surely_worse(path[-1].losses, least):
+    path, reads = {}, 0.0
+
+    def loss(k):
+        nonlocal reads
+        C = first * RATIO**k
+        if k not in path:
+            points, spent = zip(*(rest.optimum(C) for rest in rests), strict=True)
+            path[k] = strength_of(problem, parts, C, points)
+            reads += sum(spent)
+        return path[k].losses.mean()
+
+    for way in (1, -1):
+        before, k = loss(0), way
+        while C_LIMITS[0] <= first * RATIO**k <= C_LIMITS[1] and (now := loss(k)) < (1 - GAIN) * before:
+            before, k = now, k + way
+        if k != way:
             break
-    if problem.fits_anything:
-        return min(path, key=lambda one: one.losses.mean()), reads
-    good = [one for one in path if not surely_worse(one.losses, least, cost.STEP_STANDARD_ERRORS)]
+    least = min((one.losses for one in path.values()), key=np.mean)
+    good = [one for one in path.values() if not surely_worse(one.losses, least, cost.STEP_STANDARD_ERRORS)]
     return min(good, key=lambda one: (one.errors.mean(), one.losses.mean())), reads
 
 
@@ -196,5 +241,5 @@ def strength_of(problem, parts, C, points):
                      if len(rows) else rows for rows in (problem.truth, problem.weight))
     factor, losses, plain = best_factor(scores, truth, weight)
     whole = len(np.unique(problem.but(parts[0])[1])) == len(np.unique(problem.truth))
-    return Strength(C, points[0] if whole else None, losses if problem.fits_anything else plain, errors,
-                    sure_factor(factor, losses, plain), losses[:len(found[0][1])])
+    return Strength(C, points[0] if whole else None, losses, errors, sure_factor(factor, losses, plain),
+                    losses[:len(found[0][1])])
