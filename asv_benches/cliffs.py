@@ -1,7 +1,7 @@
 """Fits that cost or lose many times what their neighbours do: reads of the data along grids of penalties.
 
-    python asv_benches/cliffs.py [--kind wide factors sparse separable records] [--seeds 0 20] [--time-limit 15]
-                                 [--intercepts free penalised]
+    python asv_benches/cliffs.py [--kind wide factors sparse separable records stored text counts one_hot]
+                                 [--seeds 0 20] [--time-limit 15] [--intercepts free penalised]
 
 Every seed is a drawn set of two classes. A line of a grid says the median and the largest number of reads, the largest
 duality gap, and how many of its fits are cliffs: more than ten reads and than four times the median, or a gap above
@@ -13,6 +13,10 @@ duality gap, and how many of its fits are cliffs: more than ten reads and than f
 that a plane through them separates into two halves or into few and many, 25 penalties by every loss. ``records``: as
 many rows, most of them near copies of few templates, columns of which some are heavy-tailed and others indicators, and
 a class of 5 to 500 rows.
+
+The others are CSR rows, 25 penalties by both hinges. ``stored``: 200 to 1,990 rows of more columns that lean on 2 to 60
+directions, with a fifth, half or all of the entries. ``text``: 300 to 2,500 documents of Zipf words, tf-idf of unit
+length; ``counts``: the words themselves. ``one_hot``: 500 to 5,000 rows of categories.
 """
 
 import argparse
@@ -78,8 +82,57 @@ def records(seed):
     return X, np.where(rare, 1, -1), LOSSES, np.logspace(-2, 3, 25)
 
 
+def stored(seed):
+    r = np.random.default_rng(90_000 + seed)
+    n = int(r.integers(200, 1990))
+    m, k = int(n * r.uniform(1.05, 5)), int(r.integers(2, 60))
+    X = r.standard_normal((n, k)) @ r.standard_normal((k, m)) + r.uniform(0.01, 1) * r.standard_normal((n, m))
+    s, density = X @ r.standard_normal(m), r.choice([1.0, 0.5, 0.2])
+    X = sp.csr_matrix(X if density == 1 else X * (r.random((n, m)) < density))
+    return X, labelled(r, s, 0.5), LOSSES[:2], np.logspace(-4, 1, 25)
+
+
+def counts(seed):
+    """Words of topics, and the median or the top tenth of a score of words and topic, with noise."""
+    r = np.random.default_rng(80_000 + seed)
+    n, m, k = int(r.integers(300, 2500)), int(r.integers(2000, 20000)), int(r.integers(2, 30))
+    topic, mean_length = r.integers(0, k, n), r.uniform(3, 5)
+    length = np.maximum(3, np.exp(r.normal(mean_length, 0.7, n))).astype(int)
+    words = 1 / np.arange(1, m + 1) ** r.uniform(0.8, 1.2)
+    words = np.exp(r.uniform(0.5, 2) * r.standard_normal((k, m))) * words
+    columns = [r.choice(m, each, p=words[t] / words[t].sum()) for t, each in zip(topic, length, strict=True)]
+    X = sp.csr_matrix((np.ones(length.sum()), (np.repeat(np.arange(n), length), np.concatenate(columns))), (n, m))
+    X.sum_duplicates()
+    s = X @ (r.standard_normal(m) * (r.random(m) < 0.2))
+    return X, labelled(r, s / s.std() + 0.7 * r.standard_normal(k)[topic], r.choice([0.5, 0.9])), LOSSES[:2], \
+        np.logspace(-4, 1, 25)
+
+
+def text(seed):
+    X, y, losses, _ = counts(seed)
+    frequency = np.bincount(X.indices, minlength=X.shape[1])
+    X = X @ sp.diags(np.log((1 + X.shape[0]) / (1 + frequency)) + 1)
+    X = sp.diags(1 / np.sqrt(X.multiply(X).sum(axis=1).A1)) @ X
+    return sp.csr_matrix(X), y, losses, np.logspace(-3, 2, 25)
+
+
+def one_hot(seed):
+    r = np.random.default_rng(98_000 + seed)
+    n, k = int(r.integers(500, 5000)), int(r.integers(4, 20))
+    sizes = r.integers(2, 600, k)
+    columns = np.minimum(r.zipf(1.5, (n, k)) - 1, sizes - 1) + np.cumsum(sizes) - sizes
+    X = sp.csr_matrix((np.ones(n * k), columns.ravel(), np.arange(0, n * k + 1, k)), shape=(n, sizes.sum()))
+    return X, labelled(r, X @ r.standard_normal(sizes.sum()), r.choice([0.5, 0.9])), LOSSES[:2], np.logspace(-3, 2, 25)
+
+
+def labelled(r, score, quantile):
+    """1 above the quantile of a score with up to as much noise, else -1."""
+    score = score / score.std() + r.uniform(0, 1) * r.standard_normal(len(score))
+    return np.where(score > np.quantile(score, quantile), 1, -1)
+
+
 KINDS = {"wide": wide, "factors": factors, "sparse": lambda seed: factors(seed, 0.05), "separable": separable,
-         "records": records}
+         "records": records, "stored": stored, "text": text, "counts": counts, "one_hot": one_hot}
 
 
 def grid(X, y, loss, Cs, time_limit, penalize_intercept=False):

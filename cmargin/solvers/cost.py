@@ -29,6 +29,9 @@ EVALUATIONS_AFTER_SUBSET = (2, 4)        # evaluations
 # Making X' = QR costs the first number for every row; a fit in that many unknowns costs the others for each
 # evaluation: a fixed part, and one for every row (asv_benches/compare_products.py).
 REDUCTION_COST = (0.2, 5, 0.045)  # reads of X
+# Sparse rows are made dense for X' = QR, of which so many numbers are read in the time of a stored entry
+# (asv_benches/compare_products.py).
+DENSE_ENTRIES_PER_STORED = 4     # numbers
 
 # ---------------------------------------------------------------- Newton steps by conjugate gradients
 
@@ -126,9 +129,9 @@ DUAL_TRIAL_SHARE = 0.07          # share of the reads allowed
 # A trial of the dual on which hardly a row has come to rest is left after this part of the reads before its first
 # check, without the check (smsvm.md, "Few columns").
 DUAL_HOPELESS_FROM = 0.6         # share of the reads before the first check
-# A Newton step on the face of the dual is tried where sweeps would need so many more at their rate (smsvm.md,
-# "Constants").
-SWEEPS_LEFT_FOR_A_STEP = 40      # sweeps
+# Where sweeps of the dual would need so many more at their rate, each ends at the best point along the last moves,
+# whatever the vectors of columns for it cost (smsvm.md, "The last moves of the dual").
+SWEEPS_LEFT_FOR_MOVES = 15       # sweeps
 # A gap that the dual was given up with, of dense and of sparse rows, above which Newton's method begins anew and not
 # at the point of the sweeps (smsvm.md, "from the point of 8 sweeps it took").
 GAP_TO_BEGIN_ANEW = (0.1, 0.5)   # relative duality gap

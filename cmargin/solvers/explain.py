@@ -12,7 +12,7 @@ STAGES = {
     "rank": "Trial of {rank}, at a relative step of {step:g}",
     "longer_step": "Trial of a relative step of {step:g}",
     "shorter_step": "Trial of a relative step of {step:g}",
-    "dual": "Dual: coordinate descent and Newton steps in the dual variables",
+    "dual": "Dual: coordinate descent in the dual variables",
     "products": "Newton steps by Hessian-vector products",
     "reduced": "Newton steps in as many unknowns as rows",
     "reduced_again": "Newton steps in as many unknowns as rows again, with all their digits and half of tol",

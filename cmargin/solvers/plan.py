@@ -6,7 +6,7 @@ stage is a "probe", and the number arrives as its outcome. The numbers by which 
 `cmargin.solvers.cost`; `cmargin.solvers.newton.stages` does what it says.
 
     probe      measure a number of the rows
-    dual       sweeps and Newton steps of the dual, perhaps given up
+    dual       sweeps of the dual, perhaps given up
     products   Newton steps by conjugate gradients, perhaps given up
     reduced    Newton steps in as many unknowns as there are rows
     subset     Newton steps on a tenth of the rows
@@ -207,7 +207,7 @@ def dual_first(stats, problem, settings, outcome_of):
         return None
     price = prices.reads_of_newton(stats, smooth)
     reads = min(reads, (cost.SMOOTH_DUAL_SHARE if smooth or reduced else cost.DUAL_SHARE) * price)
-    if smooth and chooses and stats.sparse:
+    if smooth and chooses and stats.sparse and not few_sparse_rows(stats):
         reads = min(reads, cost.DUAL_SHARE * cost.SPARSE_NEWTON_READS)
     if np.isfinite(reads):
         reads = min(reads if chooses else np.inf, settings.max_passes / 2)
@@ -220,6 +220,11 @@ def dual_first(stats, problem, settings, outcome_of):
     return Stage("dual", why, limit, start="warm" if problem.warm else "zero", reads=reads,
                  on_trial=chooses and ((not stats.sparse and (reduced or not smooth)) or rows_are_alike(outcome_of)),
                  first_check=cost.NARROW_FIRST_CHECK if narrow else np.inf)
+
+
+def few_sparse_rows(stats):
+    """Whether a smooth loss on sparse rows needs few sweeps, as a rule, whatever kappa."""
+    return stats.sparse and stats.n_rows <= cost.FEW_SPARSE_ROWS_PER_COLUMN * stats.n_features
 
 
 def reads_foreseen(stats, outcome_of):
@@ -239,13 +244,12 @@ def reads_foreseen(stats, outcome_of):
     and where that is large a trial finds out whether sweeps end at once, as they do where classes are apart.
     """
     price, n, m = prices.reads_of_newton(stats, True), stats.n_rows, stats.n_features
-    few = stats.sparse and n <= cost.FEW_SPARSE_ROWS_PER_COLUMN * m        # few sweeps do, as a rule, whatever kappa
     if stats.sparse and prices.too_wide(n, m) and stats.entries >= cost.WEIGHED_FROM_ENTRIES:
         if "own_part" not in outcome_of:
             return Stage("probe", "rows that are not told apart by columns of their own need many sweeps",
                          what="own_part")
         return np.inf
-    if not np.isfinite(price) or few:
+    if not np.isfinite(price) or few_sparse_rows(stats):
         return np.inf
     if stats.sparse and stats.entries < cost.WEIGHED_FROM_ENTRIES:
         return 0

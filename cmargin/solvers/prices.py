@@ -90,10 +90,11 @@ def price_of_step(stats, smooth):
 
 
 def price_of_reducing(stats, smooth):
-    """X' = QR of dense rows, and all evaluations in so many unknowns."""
+    """X' = QR, and all evaluations in so many unknowns; sparse rows are made dense for it."""
     n, m = stats.n_rows, stats.n_features
     each_row, fixed, each_unknown = cost.REDUCTION_COST
-    return each_row * n + cost.NEWTON_COST[smooth, False][0] * n / m * (fixed + each_unknown * n)
+    reads = each_row * n + cost.NEWTON_COST[smooth, False][0] * n / m * (fixed + each_unknown * n)
+    return reads * m / (cost.DENSE_ENTRIES_PER_STORED * stats.entries_per_row) if stats.sparse else reads
 
 
 def reads_of_newton(stats, smooth=False):
@@ -105,8 +106,9 @@ def reads_of_newton(stats, smooth=False):
     if not stats.sparse:
         if m <= cost.CHEAP_HESSIAN_COLUMNS and not smooth:
             return cost.NARROW_NEWTON_READS
-        if reducing_pays_off(stats):                                      # as many unknowns as rows, through X' = QR
-            return price_of_reducing(stats, smooth)
+    if reducing_pays_off(stats):                                          # as many unknowns as rows, through X' = QR
+        price = price_of_reducing(stats, smooth)
+        return np.inf if stats.sparse and price > cost.CG_NEWTON_READS else price
     if stats.sparse and n <= m and m > cost.SPARSE_DUAL_FROM_COLUMNS:
         return np.inf
     if too_wide(n, m):
@@ -163,8 +165,9 @@ def products_limit(stats, problem, settings):
             or (not problem.loss.facts["calibrated"] and not stats.sparse):
         return 0                                                          # discontinuous curvature asks for more steps
     if reducing_pays_off(stats):
-        stored = stats.n_features / stats.entries_per_row                 # they are made dense for it
-        price = price_of_reducing(stats, True) * stored / 4
+        price = price_of_reducing(stats, True)
+        if not stats.sparse:
+            price /= cost.DENSE_ENTRIES_PER_STORED                        # their Gram matrix is not as dear as X' = QR
     elif too_wide(stats.n_rows, stats.n_features):
         return 0                                                          # there is nothing but products
     else:

@@ -26,7 +26,6 @@ from cmargin._core.newton.direction._l1_model import model_minimum
 from cmargin._core.penalties import _penalties
 from cmargin._core.rows import _dual_evaluate, _line_sums
 from cmargin._core.rows._dual_evaluate import smooth_minimum
-from cmargin._core.rows._dual_face import newton_step
 from cmargin._core.rows._dual_rows import DualBlocks
 from cmargin._core.rows._dual_sweeps import WISHES, DualSweeps
 from cmargin._core.rows._predicted_rows import predict_rows

@@ -24,7 +24,7 @@ BOTH = pytest.mark.parametrize("loss", BY_DUAL)
 
 
 def drivers(n=4, m=900, loss="hinge", **chosen):
-    """A driver for each of some problems on the same rows, evaluations at 0.4 of the tolerance, and Newton steps."""
+    """A driver for each of some problems on the same rows, evaluations at 0.4 of the tolerance."""
     X, y = nearly_repeated(m=m)
     signed_weight = [np.where(np.random.default_rng(seed).random(len(y)) < 0.1, -y, y) for seed in range(n)]
     shared = open_rows(X).dual_rows(True, True, None, 1e-5, Loss(loss))
@@ -49,7 +49,7 @@ def test_slices_of_the_loop_change_nothing(loss):
         cut.advance(perf_counter() + 1e-5)
         cut.attend()
         n_slices += 1
-    assert n_slices > 20 and whole.newton_steps > 0 and whole.result.status == "converged"
+    assert n_slices > 20 and whole.result.status == "converged"
     assert bits(cut) == bits(whole)
 
 
@@ -77,6 +77,21 @@ def test_fewer_classes_than_threads_are_side_by_side_too(monkeypatch):
     alone = model.set_params(n_jobs=1).fit(X, y).coef_.tobytes()
     assert not at_work
     assert model.set_params(n_jobs=8).fit(X, y).coef_.tobytes() == alone and max(at_work) == len(model.classes_) == 3
+
+
+@BOTH
+def test_w_stays_the_sum_of_its_rows_once_moves_are_rounding(loss):
+    # few directions: all was solved after some sweeps, steps along rounding errors took w 0.03 away, and the gap was 0
+    rng = np.random.default_rng(1)
+    X = sparse.csr_matrix(rng.standard_normal((200, 5)) @ rng.standard_normal((5, 400)))
+    y = np.where(rng.random(200) < 0.5, 1.0, -1.0)
+    rows = open_rows(X).dual_rows(True, False, None, 1e-4, Loss(loss)).row_pass(y)
+    settings = Settings(tol=1e-14, max_passes=200.0)
+    driver = dual_newton.DualNewton(rows, Problem(ElasticNet(1e-4), None, Loss(loss)), settings, Result(np.zeros(401)))
+    driver.run()
+    w = np.zeros(401)
+    rows.add(np.arange(200), driver.a.copy(), w)
+    np.testing.assert_allclose(driver.w, w, rtol=0, atol=1e-10 * np.abs(w).max())
 
 
 def test_a_slice_that_is_over_reads_nothing():

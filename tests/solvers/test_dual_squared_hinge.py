@@ -89,10 +89,9 @@ def test_hard_rows(kind, intercept):
     is_certified(X, y, weights, 1e-2, intercept)
 
 
-def test_newton_steps_finish_what_sweeps_cannot():
+def test_the_last_moves_finish_what_sweeps_cannot():
     X, y = nearly_repeated()
-    model = is_certified(X, y, np.ones(len(y)), 1 / (1000 * len(y)), "none", max_passes=300)
-    assert model.history_["seconds_system"][-1] > 0                       # where that time is told
+    is_certified(X, y, np.ones(len(y)), 1 / (1000 * len(y)), "none", max_passes=300)
 
 
 def test_numbers_beyond_the_range_of_doubles_leave_finite_weights():

@@ -181,6 +181,12 @@ def test_tall_separable_rows_have_no_cliffs_along_their_penalties(bench_script):
     assert text.splitlines()[-1] == "separable: 0 cliffs in 150 fits"
 
 
+@pytest.mark.parametrize("kind, seed", [("text", 1), ("one_hot", 0)])
+def test_hinges_on_sparse_rows_have_no_cliffs_along_their_penalties(bench_script, kind, seed):
+    printed = bench_script("cliffs", "--kind", kind, "--seeds", seed, seed + 1, "--intercepts", "free", "penalised")
+    assert printed.splitlines()[-1] == f"{kind}: 0 cliffs in 100 fits"
+
+
 def test_a_cliff_is_four_times_the_median_and_ten_reads_or_no_certificate(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHES))
     from cliffs import is_cliff

@@ -1,4 +1,4 @@
-"""NumPy twins of the dual of SmSVM on the face: the sweep, one pass of conjugate gradients, and the intercept.
+"""NumPy twins of the dual of SmSVM: the sweep, the best point along the last moves, and the intercept.
 
 A dual variable a, 0 <= a <= upper, adds a - ridge a^2 / 2 to the bound; ``box`` is (upper, ridge), an array each.
 """
@@ -23,12 +23,12 @@ def gap_of(u, a, upper, ridge):
 
 
 def sweep(Z, y, order, low, high, box, a, w):
-    """Rows that left; rows that stayed at their bound; least and largest slope used; gap; moves; a; w.
+    """Rows that left; rows that stayed at their bound; least and largest slope used; gap; a; w.
 
     Z holds the constant column.
     """
     (upper, ridge), a, w = box, a.copy(), w.copy()
-    left, rested, used, gap, moved = [], [], [0.0], 0.0, 0
+    left, rested, used, gap = [], [], [0.0], 0.0
     for i in order:
         u = 1 - y[i] * (Z[i] @ w)
         slope = u - ridge[i] * a[i]
@@ -41,23 +41,40 @@ def sweep(Z, y, order, low, high, box, a, w):
             rested.append(i)
         elif new != a[i]:
             used.append(slope)
-            moved += (a[i] in (0, upper[i])) != (new in (0, upper[i]))
             w += (new - a[i]) * y[i] * Z[i]
             a[i] = new
-    return left, rested, min(used), max(used), gap, moved, a, w
+    return left, rested, min(used), max(used), gap, a, w
 
 
-def stretch(Z, y, box, before, w_before, a, w):
-    """From (a, w) on along its change, clipped to the box; (a, w) where that is no better; rows clipped."""
-    (upper, ridge), p, dw = box, a - before, w - w_before
-    beyond = (p.sum() - w_before @ dw - ridge @ (before * p)) / (dw @ dw + ridge @ p**2) - 1
-    if not 0.05 <= abs(beyond) <= 1000:
-        return a, w, 0
-    trial = a + beyond * p
+def steps_along(K, slope):
+    """argmax of slope c - c K c / 2, without directions that depend on those before them."""
+    kept = []
+    for k in range(len(slope)):
+        trial = [*kept, k]
+        square = K[k, k] - (K[k, kept] @ np.linalg.solve(K[np.ix_(kept, kept)], K[kept, k]) if kept else 0)
+        if square > 1e-8 * K[k, k]:
+            kept = trial
+    c = np.zeros(len(slope))
+    c[kept] = np.linalg.solve(K[np.ix_(kept, kept)], slope[kept])
+    return c
+
+
+def best_move(Z, y, box, moves, before, w_before, a, w):
+    """The best point along a sweep's change and the moves before, clipped to the box: a, w, moves, rows clipped.
+
+    ``moves``: pairs of what dual variables and w were moved by, newest first.
+    """
+    upper, ridge = box
+    D, W = (np.array(part) for part in zip((a - before, w - w_before), *moves, strict=True))
+    c = steps_along(W @ W.T + (D * ridge) @ D.T, D @ (1 - ridge * a) - W @ w)
+    if not 0.05 <= np.abs(c).max() <= 1000:
+        return a, w, [(a - before, w - w_before), *moves][:3], 0
+    trial = a + c @ D
     new = np.clip(trial, 0, upper)
-    new_w = w + beyond * dw + Z.T @ (y * (new - trial))
-    better = gain(new, ridge).sum() - new_w @ new_w / 2 > gain(a, ridge).sum() - w @ w / 2
-    return (new, new_w, (new != trial).sum()) if better else (a, w, (new != trial).sum())
+    new_w, n_clipped = w + c @ W + Z.T @ (y * (new - trial)), (new != trial).sum()
+    if gain(new, ridge).sum() - new_w @ new_w / 2 > gain(a, ridge).sum() - w @ w / 2:
+        return new, new_w, [(new - before, new_w - w_before), *moves][:3], n_clipped
+    return a, w, [], n_clipped
 
 
 def balanced(y, upper, a):
@@ -70,31 +87,6 @@ def balanced(y, upper, a):
         a[rows] -= a[rows] * (taken / there if there > 0 else 0)
         missing -= taken
     return a
-
-
-def cg_pass(Z, y, rows, box, a, step, p, direction, residual):
-    """Residual after the step, the same scaled, sum of scaled rows, <residual, scaled>, part of the gap."""
-    (upper, ridge), Z, y = box, Z[rows], y[rows]
-    r = residual - step * (y * (Z @ direction) + ridge * p)
-    z = r / ((Z**2).sum(axis=1) + ridge)
-    return r, z, Z.T @ (y * z), r @ z, gap_of(r + ridge * a, a, upper, ridge).sum()
-
-
-def cg_steps(Z, y, rows, box, a, w, residual, at_most):
-    """Conjugate gradients from the scaled residual on until a bound is met: a, w, residual, gap, who met it, steps."""
-    (upper, ridge), a, w, r = box, a.copy(), w.copy(), residual.copy()
-    square = (Z[rows]**2).sum(axis=1) + ridge
-    p, hit, done = r / square, np.zeros(len(a), bool), 0
-    while done < at_most and not hit.any():
-        done += 1
-        direction, rz = Z[rows].T @ (y[rows] * p), r @ (r / square)
-        limit = [(u - x if d > 0 else -x) / d for u, x, d in zip(upper, a, p, strict=True)]
-        step = min(rz / (direction @ direction + ridge @ p**2), *limit)
-        hit = np.array(limit) <= step
-        a, w = np.where(hit, np.where(p > 0, upper, 0), a + step * p), w + step * direction
-        r, z, _, after, gap = cg_pass(Z, y, rows, box, a, step, p, direction, r)
-        p = z + after / rz * p
-    return a, w, r, gap, hit, done
 
 
 def best_shift(s, y, u):

@@ -1,6 +1,5 @@
 """SmSVM's dual as a machine that is taken on part by part; what is behind it stands in ``dual/_driver.pyx``."""
 
-from cmargin._core.rows._dual_face cimport face_step
 from cmargin._core.rows._dual_evaluate cimport balancing
 from cmargin._core.rows._dual_rows cimport dual_rows
 from cmargin._core.rows._dual_sweeps cimport dual_sweeps
@@ -8,7 +7,7 @@ from cmargin._core.util._stop cimport stop_rule
 
 
 cdef enum dual_stage:
-    WAITING, START, START_ADDING, SWEEPS, STEP, EVALUATE, BALANCE, PAUSED, ENDED
+    WAITING, START, START_ADDING, SWEEPS, EVALUATE, BALANCE, PAUSED, ENDED
 
 
 cdef enum dual_status:           # names in `STATUS`
@@ -22,15 +21,13 @@ cdef struct dual_state:
     double best_dual
     double gap                   # of the sweeps at the last evaluation,
     double read                  # reads until then
-    int newton_steps
     int n_iter
     int since                    # and sweeps since then
     dual_status status
-    double seconds[3]            # evaluations, Newton steps, sweeps
+    double seconds[3]            # evaluations; 0; sweeps
     # ---- the problem
     dual_rows *rows
     dual_sweeps *sweeps
-    face_step step
     balancing balance
     double l2
     Py_ssize_t n_result          # numbers of w that are wanted: m, and 1 with an intercept

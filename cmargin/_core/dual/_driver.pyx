@@ -1,6 +1,6 @@
-"""SmSVM's dual as a machine that reads listed rows, sweeps and Newton steps in turn, without the interpreter.
+"""SmSVM's dual as a machine that sweeps over listed rows and evaluates all rows in turn, without the interpreter.
 
-    [START] > SWEEPS > [STEP] > SWEEPS ... > EVALUATE > [BALANCE] > bound > SWEEPS ... > ENDED
+    [START] > SWEEPS > EVALUATE > [BALANCE] > bound > SWEEPS ... > ENDED
 
 A stage is done in parts of some rows, so that a driver can be left at any time and taken up again: where it was left
 leaves no trace. What comes next is decided between stages, from counts of rows and never from the clock, but for the
@@ -17,11 +17,10 @@ from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton._bound cimport dual_bound, dual_point, relative_gap
 from cmargin._core.newton._state cimport HISTORY_COLUMNS
 from cmargin._core.penalties._penalty cimport penalty_of, penalty_t
-from cmargin._core.rows._dual_face cimport face_begin, face_end, face_part
 from cmargin._core.rows._dual_evaluate cimport balance_part, begin_balancing, best_multiple, multiple_of
 from cmargin._core.rows._dual_rows cimport add_listed, add_rest, dual_products, pointed_to, reads_of, gain_of
 from cmargin._core.rows._dual_sweeps cimport (
-    AN_EVALUATION, A_STEP, TO_GIVE_UP, after_newton_step, begin_call, call_part, choose_rows, dual_sweeps, take_sums,
+    AN_EVALUATION, TO_GIVE_UP, begin_call, call_part, choose_rows, dual_sweeps, take_sums,
 )
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._history cimport history_row
@@ -31,8 +30,7 @@ cdef enum:
     PART = 1000000               # entries of rows between two checks of the clock: a millisecond
     SLICE = 100000000            # entries read by a call of sweeps at most
 
-cdef double NEWTON_ENOUGH = 0.4          # part of the gap wanted at which a Newton step ends, or a tenth of the last
-cdef int SWEEPS_PER_EVALUATION = 12      # sweeps and Newton steps between two evaluations over all rows, at least
+cdef int SWEEPS_PER_EVALUATION = 12      # sweeps between two evaluations over all rows, at least
 cdef double READS_PER_EVALUATION = 1     # reads of all rows from one evaluation to the next, unless the gap has FALLEN
 cdef double FALLEN = 0.1                 # part of the last gap: sweeps that reach it are followed by an evaluation
 cdef double AGAIN = 0.5                  # factor on the gap wanted of sweeps, after an evaluation that did not certify
@@ -64,7 +62,7 @@ cdef void dual_work(void *of, double until) noexcept nogil:
         if begun > at.stop.deadline and at.leaving == RUNNING:
             dual_leave(at, MAX_TIME)
             continue
-        kind = 2 if at.stage == SWEEPS else 1 if at.stage == STEP else 0
+        kind = 2 if at.stage == SWEEPS else 0
         next_part(at, most)
         now = seconds()
         at.seconds[kind] += now - begun
@@ -75,9 +73,6 @@ cdef void next_part(dual_state *at, Py_ssize_t most) noexcept nogil:
     if at.stage == SWEEPS:
         if not call_part(at.sweeps, most):
             after_sweeps(at)
-    elif at.stage == STEP:
-        if not face_part(&at.step, most):
-            after_step(at)
     elif at.stage == BALANCE:
         if not balance_part(&at.balance, at.rows, most):
             evaluation_done(at, at.balance.a, at.balance.w)
@@ -114,12 +109,6 @@ cdef void after_sweeps(dual_state *at) noexcept nogil:
         return
     if sweeps.wish == TO_GIVE_UP:
         at.limit = reads_of(at.rows)                     # as far as it goes
-    elif sweeps.wish == A_STEP:
-        at.stage = STEP
-        if not face_begin(&at.step, at.rows, sweeps.a, sweeps.w, sweeps.order, sweeps.n_active,
-                          max(NEWTON_ENOUGH * sweeps.part * sweeps.enough, 0.1 * sweeps.gap), at.limit):
-            give_up_for_memory(at)
-        return
     go_on_or_evaluate(at)
 
 
@@ -128,15 +117,6 @@ cdef bint is_hopeless(const dual_state *at) noexcept nogil:
     # and the gap is larger than the bound
     return at.history_rows == 0 and reads_of(at.rows) > at.hopeless_from * at.first_evaluation \
         and at.sweeps.n_active > STILL_AT_WORK * at.rows.n and at.sweeps.gap * at.stop.tol > at.sweeps.enough
-
-
-cdef void after_step(dual_state *at) noexcept nogil:
-    cdef double gap = at.step.gap
-    face_end(&at.step)
-    after_newton_step(at.sweeps, gap)
-    at.n_iter += 1
-    at.newton_steps += 1
-    go_on_or_evaluate(at)
 
 
 cdef void go_on_or_evaluate(dual_state *at) noexcept nogil:
@@ -159,9 +139,7 @@ cdef void dual_leave(dual_state *at, dual_status status) noexcept nogil:
         at.status, at.stage = status, ENDED
         return
     at.leaving = status
-    if at.stage == STEP:
-        face_end(&at.step)
-    if at.stage in (SWEEPS, STEP):
+    if at.stage == SWEEPS:
         at.wished = False
         begin_evaluation(at, EVALUATE)
 

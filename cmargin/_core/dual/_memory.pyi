@@ -15,7 +15,6 @@ class DualDriver(Worker):
     reads: Any
     status: Any
     size: Any
-    newton_steps: Any
     source: Any
     sweeps: Any
     a: Any

@@ -27,7 +27,7 @@ cdef class DualDriver(Worker):
     """One binary problem, l1 = 0 and l2 > 0, by the dual. `cmargin.solvers.dual.dual_newton` puts it to use.
 
     ``n_result``: numbers of the w that is wanted; ``stream``: (4,) uint64, of the order of the sweeps; ``patience``:
-    sweeps still needed from which on a Newton step is tried. The other arguments are fields of `dual_state`.
+    as of `DualSweeps`. The other arguments are fields of `dual_state`.
     """
 
     cdef dual_state at
@@ -56,7 +56,6 @@ cdef class DualDriver(Worker):
     def __dealloc__(self):
         free(self.at.history)
         free(self.at.room)
-        free(self.at.step.memory)
 
     cdef int look_for_trouble(self) except -1:
         if self.at.out_of_memory:
@@ -98,10 +97,6 @@ cdef class DualDriver(Worker):
     def size(self):
         """|w|"""
         return sqrt(dot(self.at.rows.m + 1, self.at.sweeps.w, self.at.sweeps.w))
-
-    @property
-    def newton_steps(self):
-        return self.at.newton_steps
 
     def go_on(self):
         """After a pause."""

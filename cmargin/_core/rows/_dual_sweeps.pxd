@@ -2,7 +2,9 @@
 
 from libc.stdint cimport uint64_t
 
+from cmargin._core.rows._dual_moves cimport dual_moves
 from cmargin._core.rows._dual_rows cimport DualBlocks, dual_rows
+from cmargin._core.util._serialise cimport span
 
 
 cdef enum:
@@ -10,15 +12,14 @@ cdef enum:
     KEPT = RATE_OVER + 1
 
 cdef enum wish_id:
-    ANOTHER_SWEEP, AN_EVALUATION, A_STEP, TO_GIVE_UP
+    ANOTHER_SWEEP, AN_EVALUATION, TO_GIVE_UP
 
 
 cdef struct dual_sweeps:
     dual_rows *rows
     double *a                        # (n,) dual variables
     double *w                        # (m + 1,) sum a y (x - mean); the last times `bias` is the intercept
-    double *before                   # (n,), (m + 1,) as they were when the sweep began
-    double *w_before
+    dual_moves moves                 # of whole sweeps
     double *apart                    # (m + 1,) w without `held` times the mean, which a sweep takes off at its end
     Py_ssize_t *order                # (n,) the rows at work come first
     Py_ssize_t *queue                # (n,) the rows of a sweep, in its order
@@ -36,7 +37,6 @@ cdef struct dual_sweeps:
     # sum upper max(0, u) - a u, or what takes its place (`gap_at`): the part of the duality gap that the last sweep
     # saw, each row as it was when its turn came; with a free intercept, and what that adds
     double gap
-    double gap_before                # a Newton step
     double part
     double enough
     double patience
@@ -44,12 +44,12 @@ cdef struct dual_sweeps:
     double constant
     double gaps[KEPT]
     bint under_way
-    bint stretches
+    bint stretches                   # whether the sweep ends at the best point along the last moves
+    bint slow                        # more sweeps are needed than `patience`
     Py_ssize_t n_active
     Py_ssize_t n_queued
     Py_ssize_t n_gaps
     Py_ssize_t on_face
-    Py_ssize_t moved                 # rows that came to a bound or left one
     Py_ssize_t at                    # place in the queue
     int now                          # number of the sweep
     # ---- a call: some sweeps, see `begin_call`
@@ -68,6 +68,8 @@ cdef class DualSweeps:
     cdef dual_sweeps at
     cdef readonly DualBlocks blocks
     cdef list arrays
+    cdef object order
+    cdef void spans_of(self, span *out) noexcept nogil
 
 
 # at most so many sweeps until something else is wished for; `call_part` until it answers that the call has ended
@@ -76,5 +78,4 @@ cdef void begin_call(dual_sweeps *at, Py_ssize_t at_most, double tol, double sli
 cdef bint call_part(dual_sweeps *at, Py_ssize_t most) noexcept nogil
 
 cdef void choose_rows(dual_sweeps *at, const double *u) noexcept nogil
-cdef void after_newton_step(dual_sweeps *at, double gap) noexcept nogil
 cdef void take_sums(dual_sweeps *at) noexcept nogil

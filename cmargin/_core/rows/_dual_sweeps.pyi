@@ -12,7 +12,6 @@ class DualSweeps:
     active: Any
     n_active: Any
     gap: Any
-    moved: Any
     rows_read: Any
     bounds: Any
     blocks: Any

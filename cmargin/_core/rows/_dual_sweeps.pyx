@@ -1,7 +1,7 @@
 """Sweeps over the dual variables of one binary problem, as many in a call as need no check in between.
 
 With a few hundred rows at work a sweep takes less time than the NumPy calls that would surround it. So all that belongs
-to a sweep is here: order, step along its change, intercept, and whether another sweep is the best thing to do. A call
+to a sweep is here: order, last moves, intercept, and whether another sweep is the best thing to do. A call
 that has read enough rows ends in the middle of a sweep, and the next one goes on there; it may be made in parts of any
 length: where it was cut leaves no trace.
 
@@ -11,11 +11,12 @@ its bound leaves until the next evaluation.
 
 import numpy as np
 
-from libc.math cimport INFINITY, fabs, log, pow
+from libc.math cimport INFINITY, log, pow
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 from cmargin._core.rows._dual_evaluate cimport balance_part, balancing, begin_balancing
+from cmargin._core.rows._dual_moves cimport MOVES, begin_move, end_move, move_gain
 from cmargin._core.rows._dual_rows cimport (
     AHEAD, FAR_AHEAD, DualBlocks, dual_rows, gap_at, mean_product, take_mean, gain_of,
 )
@@ -30,41 +31,39 @@ cdef enum:
     NEVER = 2147483647
 
 cdef double ENOUGH = 0.7             # part of the tolerance: a sweep's gap at which a first evaluation pays off
-cdef double STRETCH = 4.0            # entries of rows swept, over columns, from which on vectors of columns cost little
-cdef double LONGEST = 1000.0         # sweeps' changes that the step along one may be long
-cdef double HELPFUL = 0.3            # part of the gap: a Newton step that leaves more of it was of little help
-cdef double PATIENCE = 3             # after such a step, factor on the sweeps still needed for the next to be tried
-cdef Py_ssize_t FEW_MOVED = 3        # rows that came to a bound or left one, up to which a Newton step is tried
-cdef Py_ssize_t FACE_MOVED = 5000    # the same as one row in so many of the face, where that is more
+cdef double STRETCH = 1.0            # entries of rows swept, over columns, from which on sweeps are made to moves
 
 # what a call ends with
-WISHES = {"another sweep": ANOTHER_SWEEP, "an evaluation": AN_EVALUATION, "a Newton step": A_STEP,
-          "to give up": TO_GIVE_UP}
+WISHES = {"another sweep": ANOTHER_SWEEP, "an evaluation": AN_EVALUATION, "to give up": TO_GIVE_UP}
 
 
 cdef class DualSweeps:
     """The sweeps of one problem; ``a`` and ``w`` belong to the caller, who may change them between two calls.
 
     ``a`` (n_rows,): dual variables; ``w`` (m + 1,): sum a y (x - mean), whose last entry times the bias is the
-    intercept. ``stream``: (4,) uint64, of the order; ``patience``: sweeps still needed from which on a Newton step is
-    wished for.
+    intercept. ``stream``: (4,) uint64, of the order; ``patience``: sweeps still needed from which on the best point
+    along the last moves is taken whatever vectors of columns cost.
     """
 
     def __init__(self, DualBlocks blocks, double[::1] a, double[::1] w, uint64_t[::1] stream, double patience):
         cdef dual_sweeps *at = &self.at
         cdef Py_ssize_t n = blocks.rows.n
         cdef double[::1] before = np.zeros(n), w_before = np.zeros(w.shape[0])
+        cdef double[::1] last = np.zeros(MOVES * n), w_last = np.zeros(MOVES * w.shape[0])
         cdef double[::1] apart = np.zeros(w.shape[0]) if blocks.rows.mean != NULL else w
         cdef Py_ssize_t[::1] order = np.arange(n, dtype=np.intp), queue = np.empty(n, np.intp)
         cdef int[::1] nap = np.zeros(n, np.int32), wake = np.zeros(n, np.int32)
         must_fit(a.shape[0] == n and w.shape[0] == blocks.rows.m + 1 and stream.shape[0] == 4, "DualSweeps")
         self.blocks, at.rows = blocks, &blocks.rows
-        self.arrays = [a.base, w.base, before.base, w_before.base, apart.base, order.base, queue.base, nap.base,
-                       wake.base, stream.base]
-        at.a, at.w, at.before, at.w_before, at.apart = &a[0], &w[0], &before[0], &w_before[0], &apart[0]
+        self.order = order.base
+        self.arrays = [a.base, w.base, before.base, w_before.base, last.base, w_last.base, apart.base, order.base,
+                       queue.base, nap.base, wake.base, stream.base]
+        at.a, at.w, at.apart = &a[0], &w[0], &apart[0]
+        at.moves.a, at.moves.w, at.moves.before, at.moves.w_before = at.a, at.w, &before[0], &w_before[0]
+        at.moves.last, at.moves.w_last = &last[0], &w_last[0]
         at.order, at.queue, at.nap, at.wake, at.stream = &order[0], &queue[0], &nap[0], &wake[0], &stream[0]
         at.n_active, at.low, at.high, at.patience = n, -INFINITY, INFINITY, patience
-        at.gap = at.gap_before = INFINITY
+        at.gap = INFINITY
         at.part = ENOUGH
 
     # ------------------------------------------------------------ what a call has found, and a call alone
@@ -72,7 +71,7 @@ cdef class DualSweeps:
     @property
     def active(self):
         """The rows at work, those that are left out of the next sweeps included."""
-        return self.arrays[5][:self.at.n_active].copy()
+        return self.order[:self.at.n_active].copy()
 
     @property
     def n_active(self):
@@ -81,10 +80,6 @@ cdef class DualSweeps:
     @property
     def gap(self):
         return self.at.gap
-
-    @property
-    def moved(self):
-        return self.at.moved
 
     @property
     def rows_read(self):
@@ -132,15 +127,22 @@ cdef class DualSweeps:
 
     # ------------------------------------------------------------ a checkpoint, between two calls
 
+    cdef void spans_of(self, span *out) noexcept nogil:
+        # out (2,)
+        out[0] = numbers_between(&self.at.total, &self.at.at_most)
+        out[1] = numbers_between(&self.at.moves.kept, &self.at.moves.kept + 1)
+
     def kept(self):
         """A dictionary; its arrays are those that it goes on with."""
-        cdef span numbers = numbers_between(&self.at.total, &self.at.at_most)
-        return dict(numbers=serialised(&numbers, 1), arrays=self.arrays)
+        cdef span spans[2]
+        self.spans_of(spans)
+        return dict(numbers=serialised(spans, 2), arrays=self.arrays)
 
     def take_back(self, dict kept):
         """What others of the same problem had `kept`."""
-        cdef span numbers = numbers_between(&self.at.total, &self.at.at_most)
-        restore(&numbers, 1, kept["numbers"])
+        cdef span spans[2]
+        self.spans_of(spans)
+        restore(spans, 2, kept["numbers"])
         for own, saved in zip(self.arrays, kept["arrays"], strict=True):
             own[...] = saved
 
@@ -193,13 +195,6 @@ cdef void choose_rows(dual_sweeps *at, const double *u) noexcept nogil:
     at.n_active = n
 
 
-cdef void after_newton_step(dual_sweeps *at, double gap) noexcept nogil:
-    # one on the face left this gap there: the intercept follows, and rates are measured anew
-    take_sums(at)
-    move_bias(at, gap)
-    at.gap_before, at.n_gaps = at.gap, 0
-
-
 # ---------------------------------------------------------------- one sweep
 
 
@@ -212,25 +207,21 @@ cdef void take_sums(dual_sweeps *at) noexcept nogil:
 
 
 cdef void begin_sweep(dual_sweeps *at) noexcept nogil:
-    cdef Py_ssize_t n = 0, i, k
+    cdef Py_ssize_t n = 0, k
     at.now += 1
     for k in range(at.n_active):
         at.queue[n] = at.order[k]
         n += at.wake[at.order[k]] <= at.now
-    at.stretches = n * at.rows.density > STRETCH
-    if at.stretches:
-        for k in range(n):                                       # while they are in order
-            i = at.queue[k]
-            at.before[i] = at.a[i]
-        memcpy(at.w_before, at.w, (at.rows.m + 1) * sizeof(double))
+    at.stretches = at.slow or n * at.rows.density > STRETCH
     if n > 0:
         shuffle_places(at.queue, n, at.stream)
+    if at.stretches:
+        begin_move(&at.moves, at.rows)
     if at.rows.mean != NULL:
         memcpy(at.apart, at.w, (at.rows.m + 1) * sizeof(double))
     at.held, at.constant = 0, -mean_product(at.rows, at.w)
     at.n_queued, at.at, at.under_way = n, 0, True
     at.smallest = at.largest = at.seen = 0
-    at.moved = 0
     at.rows_read += n
     at.rows.n_read += n
 
@@ -277,7 +268,6 @@ cdef void go_on(dual_sweeps *at, double until) noexcept nogil:
         if change == 0:
             continue
         at.smallest, at.largest = min(at.smallest, slope), max(at.largest, slope)
-        at.moved += (old == 0 or old == upper[i]) != (new == 0 or new == upper[i])
         a[i] = new
         at.total += gain_of(new, ridge) - gain_of(old, ridge)
         change *= sign
@@ -303,60 +293,16 @@ cdef void end_sweep(dual_sweeps *at) noexcept nogil:
     at.low = at.smallest if at.smallest < 0 else -INFINITY
     at.high = at.largest if at.largest > 0 else INFINITY
     at.gap = at.seen + move_bias(at, at.seen)
-    if at.n_gaps == 0 and at.gap > HELPFUL * at.gap_before:
-        at.patience *= PATIENCE
     at.gaps[at.n_gaps % KEPT] = at.gap
     at.n_gaps += 1
 
 
 cdef void stretch(dual_sweeps *at) noexcept nogil:
-    # from the end of a sweep on to the best point of the line through its start and end, clipped to the box
-    cdef Py_ssize_t n_columns = at.rows.m + 1, j, k, i
-    cdef double square = 0, along = 0, gained = 0, beyond, change, trial, new, sign, gain = 0, balance = 0, d
-    cdef double clipped = 0
-    cdef const double *ridge = at.rows.ridge
-    for j in range(n_columns):
-        d = at.w[j] - at.w_before[j]
-        square += d * d
-        along += at.w_before[j] * d
-    for k in range(at.n_queued):
-        i = at.queue[k]
-        change = at.a[i] - at.before[i]
-        gained += change * (1 - ridge[i] * at.before[i])
-        square += ridge[i] * change * change
-    if not square > 0:
-        return
-    beyond = (gained - along) / square - 1
-    # where a sweep changes little but rounding, d is no longer sum p y x, and a long step would spoil w for good
-    if not 0.05 <= fabs(beyond) <= LONGEST:
-        return
-    for j in range(n_columns):
-        at.w_before[j] = at.w[j] + beyond * (at.w[j] - at.w_before[j])
-    for k in range(at.n_queued):
-        i = at.queue[k]
-        sign = 1 if at.rows.signed_weight[i] >= 0 else -1
-        trial = at.a[i] + beyond * (at.a[i] - at.before[i])
-        new = min(max(trial, 0.0), at.rows.upper[i])
-        gain += gain_of(new, ridge[i]) - gain_of(at.a[i], ridge[i])
-        balance += sign * (new - at.a[i])
-        at.before[i] = new
-        if new != trial:
-            at.rows_read += 1
-            at.rows.n_read += 1
-            at.worked += 1
-            at.w_before[n_columns - 1] += at.rows.bias * sign * (new - trial)
-            clipped += sign * (new - trial)
-            add_row(sign * (new - trial), &at.rows.source, i, at.w_before)
-    take_mean(at.rows, clipped, at.w_before)
-    square = 0
-    for j in range(n_columns):
-        square += at.w_before[j] * at.w_before[j] - at.w[j] * at.w[j]
-    if gain - square / 2 > 0:
-        for k in range(at.n_queued):
-            at.a[at.queue[k]] = at.before[at.queue[k]]
-        memcpy(at.w, at.w_before, n_columns * sizeof(double))
-        at.total += gain
-        at.balance += balance
+    cdef move_gain gain = end_move(&at.moves, at.rows)
+    at.total += gain.total
+    at.balance += gain.balance
+    at.rows_read += gain.n_read
+    at.worked += gain.n_read
 
 
 cdef double move_bias(dual_sweeps *at, double gap) noexcept nogil:
@@ -379,8 +325,7 @@ cdef wish_id wish_after_sweep(dual_sweeps *at) noexcept nogil:
     needed = sweeps_needed(at)
     if needed * at.n_active > at.hopeless:
         return TO_GIVE_UP
-    if at.gap > at.enough and needed > at.patience and at.moved <= max(FEW_MOVED, at.on_face // FACE_MOVED):
-        return A_STEP
+    at.slow = needed > at.patience
     return AN_EVALUATION if at.gap <= at.part * at.enough else ANOTHER_SWEEP
 
 

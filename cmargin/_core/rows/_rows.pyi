@@ -6,6 +6,7 @@ VALUES_AT_ONCE: int
 MOST_COLUMNS: int
 
 class Rows:
+    n_entries: Any
     entry_bytes: Any
     dtype: Any
     shape: Any

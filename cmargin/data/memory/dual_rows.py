@@ -6,6 +6,7 @@ from cmargin._core.rows._dual_rows import DualBlocks, squares
 from cmargin._core.rows._rows import Rows
 
 FREE_BIAS = 0.5
+STEPS_OF_BIAS = 10     # of a free intercept's multiplier that make up for classes of uneven weights, 1 / a length
 DENSE = 0.02           # part of the entries that are stored from which on the mean row is subtracted
 DIGITS = 1e-12         # of a row's length that may be lost when it is
 LARGEST_RIDGE = 1e200  # of a row that costs anything at all
@@ -62,23 +63,34 @@ class DualRows:
         around = self.square - 2 * self.x_dot_mean + mean @ mean
         self.square, self.mean = np.maximum(around, DIGITS * (self.square + mean @ mean)), mean
 
-    def from_the_mean(self, w):
-        """(n_features + 1,) what ``w``, with an intercept where there is one, is for rows seen from their mean."""
-        there = np.zeros(self.n_features + 1)
-        there[:len(w)] = w
-        if self.bias:
-            shift = 0.0 if self.mean is None else there[:-1] @ self.mean
-            there[-1] = (there[-1] + shift) / self.bias
-        return there
-
     def row_pass(self, signed_weight):
         return DualRowPass(self, signed_weight)
 
 
 class DualRowPass(DualBlocks):
-    """The rows of one problem; ``reads`` counts how many were read, in reads of all of them."""
+    """The rows of one problem; ``reads`` counts how many were read, in reads of all of them.
+
+    Beside a heavy penalty nearly all rows have their largest dual variables, sum a y is what one class weighs more
+    than the other, C d, and a step of a free intercept's multiplier moves it by bias^2 C d at most: the bias is then as
+    large as ten steps to 1 ask for, which no row feels, or a tenth of that where the classes weigh the same.
+    """
 
     def __init__(self, shared, signed_weight):
-        self.shared, self.signed_weight = shared, signed_weight
-        super().__init__(shared.rows, signed_weight, shared.upper, shared.ridge, shared.square, shared.bias,
-                         shared.free, shared.density, shared.x_dot_mean, shared.mean)
+        self.shared, self.signed_weight, self.bias, square = shared, signed_weight, shared.bias, shared.square
+        if shared.free:
+            uneven = abs(shared.cost @ np.sign(signed_weight))
+            wanted = STEPS_OF_BIAS / max(uneven, shared.cost.sum() / STEPS_OF_BIAS)
+            if wanted > self.bias**2:
+                square = square + (wanted - self.bias**2)
+                self.bias = float(np.sqrt(wanted))
+        super().__init__(shared.rows, signed_weight, shared.upper, shared.ridge, square, self.bias, shared.free,
+                         shared.density, shared.x_dot_mean, shared.mean)
+
+    def from_the_mean(self, w):
+        """(n_features + 1,) what ``w``, with an intercept where there is one, is for rows seen from their mean."""
+        there, mean = np.zeros(self.shared.n_features + 1), self.shared.mean
+        there[:len(w)] = w
+        if self.bias:
+            shift = 0.0 if mean is None else there[:-1] @ mean
+            there[-1] = (there[-1] + shift) / self.bias
+        return there

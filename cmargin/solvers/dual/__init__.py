@@ -1,1 +1,1 @@
-"""Sweeps and Newton steps of SmSVM's dual."""
+"""SmSVM's dual: sweeps over its variables."""

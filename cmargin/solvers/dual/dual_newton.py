@@ -1,18 +1,15 @@
-"""Newton's method on the face of the dual, for rows whose curvature over all columns costs much, without l1.
+"""SmSVM's dual, for rows whose curvature over all columns costs much, without l1.
 
 The dual of the hinge with C_i = s_i / (l2 N), in units of 1/l2, is a quadratic in a box,
 
     max over 0 <= a_i <= C_i of   sum a - |w|^2 / 2,     w = sum a_i y_i x_i,
 
-whose slope in a_i is the slack u_i = 1 - y_i <w, x_i>. Rows at a bound are settled; the others, the *face*, solve the
-linear system K_FF d = u_F with K_FF = (y_i y_j <x_i, x_j>). Few rows are free, so both stages read few rows:
+whose slope in a_i is the slack u_i = 1 - y_i <w, x_i>. Rows at a bound are settled, and few others are left:
 
-1. **Sweeps** find the face: one dual variable after the other goes to its own minimum, a Newton step in one unknown
-   (Hsieh et al., ICML 2008), and settled rows are left out until the next evaluation. The change of a whole sweep is
-   then taken as one direction, with the exact step along it.
-2. **Newton steps on the face**, where sweeps converge slowly and rows no longer change sides: conjugate gradients,
-   scaled by |x_i|^2, one read of the face's rows an iteration. An iterate that meets a bound stops there, that row
-   leaves the face and the gradients start again (Polyak 1969). Sweeps let rows back in.
+1. **Sweeps**: one dual variable after the other goes to its own maximum, a Newton step in one unknown (Hsieh et al.,
+   ICML 2008), and settled rows are left out until the next evaluation.
+2. **The last moves**: from the end of a sweep to the best point of the space that its change and the moves of the
+   sweeps before it span, which needs no read.
 
 Every row's part of the duality gap, C_i max(0, u_i) - a_i u_i >= 0, is known when it is read; an evaluation over all
 rows certifies when the sum is small enough. A free intercept b is the multiplier of sum a y = 0 (method of
@@ -20,7 +17,7 @@ multipliers): it moves as if it were penalised, lightly, around the last b, as t
 constants.
 
 Dual variables of the squared hinge have no upper bound, and add a - r_i a^2 / 2 each to the bound, r_i = 1 / (2 C_i):
-r_i is added to |x_i|^2 and to the diagonal of K, r_i a_i taken off u_i, and the face is all rows with a_i > 0.
+r_i is added to |x_i|^2, and r_i a_i taken off u_i.
 """
 
 from functools import lru_cache
@@ -59,10 +56,10 @@ class DualNewton(InSlices, DualDriver):
         super().__init__(rows, problem, settings, len(result.w), stream_of(seed).copy(),
                          enough_reads if gives_up else settings.max_passes, gives_up,
                          cost.DUAL_TRIAL_SHARE if on_trial else np.inf, first_evaluation if on_trial else np.inf,
-                         cost.DUAL_HOPELESS_FROM, cost.SWEEPS_LEFT_FOR_A_STEP, LARGEST_SCALE)
+                         cost.DUAL_HOPELESS_FROM, cost.SWEEPS_LEFT_FOR_MOVES, LARGEST_SCALE)
 
     def begin(self):
-        super().begin(None if self.warm is None else self.source.shared.from_the_mean(self.warm))
+        super().begin(None if self.warm is None else self.source.from_the_mean(self.warm))
 
     def state(self):
         return self.kept()

@@ -1,0 +1,28 @@
+"""What the dual makes of its last sweeps' changes; what is behind it stands in ``_dual_moves.pyx``."""
+
+from cmargin._core.rows._dual_rows cimport dual_rows
+
+
+cdef enum:
+    MOVES = 3                        # sweeps before the last whose moves are kept
+
+
+cdef struct dual_moves:
+    double *a                        # (n,) dual variables
+    double *w                        # (m + 1,) sum a y (x - mean)
+    double *before                   # (n,), (m + 1,) as they were when the sweep began
+    double *w_before
+    double *last                     # (MOVES, n), (MOVES, m + 1) what whole sweeps before have changed, newest first
+    double *w_last
+    int kept                         # how many of them are there
+
+
+cdef struct move_gain:               # what a step adds
+    double total                     # to the sum of what a adds to the bound,
+    double balance                   # to sum a y
+    Py_ssize_t n_read                # rows read for it
+
+
+# around a sweep: a and w end where they are best, and what has changed is the newest move
+cdef void begin_move(dual_moves *at, const dual_rows *rows) noexcept nogil
+cdef move_gain end_move(dual_moves *at, dual_rows *rows) noexcept nogil
