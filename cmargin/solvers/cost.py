@@ -123,9 +123,9 @@ DUAL_FROM_NEWTON_READS = (40, 20)        # reads of X
 # The dual is given up after this part of Newton's price (smsvm.md, "Dense rows"); that of a smooth loss is tried where
 # it is foreseen to cost no more than this part (asv_benches/compare_dual.py).
 DUAL_SHARE = 0.6                 # share of Newton's price
-# On trial the dual is asked for its rate after this part of the reads that it may take (smsvm.md, "The trial goes by
-# the gap's own rate").
-DUAL_TRIAL_SHARE = 0.07          # share of the reads allowed
+# On trial the dual is asked for its rate after this part of the reads it may take, of dense rows and of sparse ones,
+# whose gap may stand for a dozen reads and then fall at once (smsvm.md, "The trial goes by the gap's own rate").
+DUAL_TRIAL_SHARE = (0.07, 0.17)  # share of the reads allowed
 # A trial of the dual on which hardly a row has come to rest is left after this part of the reads before its first
 # check, without the check (smsvm.md, "Few columns").
 DUAL_HOPELESS_FROM = 0.6         # share of the reads before the first check

@@ -207,7 +207,7 @@ def dual_first(stats, problem, settings, outcome_of):
         return None
     price = prices.reads_of_newton(stats, smooth)
     reads = min(reads, (cost.SMOOTH_DUAL_SHARE if smooth or reduced else cost.DUAL_SHARE) * price)
-    if smooth and chooses and stats.sparse and not few_sparse_rows(stats):
+    if smooth and chooses and stats.sparse and (not few_sparse_rows(stats) or rows_are_alike(outcome_of)):
         reads = min(reads, cost.DUAL_SHARE * cost.SPARSE_NEWTON_READS)
     if np.isfinite(reads):
         reads = min(reads if chooses else np.inf, settings.max_passes / 2)
