@@ -123,9 +123,9 @@ DUAL_FROM_NEWTON_READS = (40, 20)        # reads of X
 # The dual is given up after this part of Newton's price (smsvm.md, "Dense rows"); that of a smooth loss is tried where
 # it is foreseen to cost no more than this part (asv_benches/compare_dual.py).
 DUAL_SHARE = 0.6                 # share of Newton's price
-# On trial the dual is asked for its rate after this part of the reads it may take, of dense rows and of sparse ones,
-# whose gap may stand for a dozen reads and then fall at once (smsvm.md, "The trial goes by the gap's own rate").
-DUAL_TRIAL_SHARE = (0.07, 0.17)  # share of the reads allowed
+# On trial the dual is asked for its rate after this part of the reads that it may take (smsvm.md, "The trial goes by
+# the gap's own rate").
+DUAL_TRIAL_SHARE = 0.07          # share of the reads allowed
 # A trial of the dual on which hardly a row has come to rest is left after this part of the reads before its first
 # check, without the check (smsvm.md, "Few columns").
 DUAL_HOPELESS_FROM = 0.6         # share of the reads before the first check
@@ -150,7 +150,7 @@ SMOOTH_DUAL_SHARE = 1.5          # share of Newton's price
 # Sparse rows of more columns than a factor is made of have the dual of a smooth loss on trial where their mean ratio of
 # |x|^2 to the ridge and to what a row has in columns of its own is larger: from there on products read as often
 # (asv_benches/compare_dual.py --stored texts).
-ALIKE_FROM_RATIO = 9.0           # ratio
+ALIKE_FROM_RATIO = 35.0          # ratio
 # A sweep over a sample has so many dense rows a column at least (smsvm.md, "The squared hinge by the dual").
 SWEPT_ROWS_PER_COLUMN = 5        # rows per column
 # A sweep over a sample has one of so many dense rows at least (smsvm.md, "The squared hinge by the dual").

@@ -162,7 +162,7 @@ def test_many_rows_begin_with_the_dual_only_where_they_are_light():
 @pytest.mark.parametrize("shape", [(1500, 250), (500, 700)])
 def test_newton_goes_on_from_a_point_that_pays_off(shape, statuses, monkeypatch):
     X, y = classes(*shape, 8)
-    monkeypatch.setattr(cost, "DUAL_TRIAL_SHARE", (np.inf, np.inf))
+    monkeypatch.setattr(cost, "DUAL_TRIAL_SHARE", np.inf)
     for share in ("DUAL_SHARE", "SMOOTH_DUAL_SHARE"):                 # of as many unknowns as rows the latter
         monkeypatch.setattr(cost, share, 20 / prices.reads_of_newton(open_rows(X).describe()))
     model = fit(X, y, l2=1e-2, tol=1e-7, linear_solver="auto")

@@ -36,7 +36,8 @@ def test_squared_hinge_leaves_the_dual_soon_where_rows_share_their_columns(seed)
 
 @pytest.mark.parametrize("C", [100.0, 316.0])
 def test_squared_hinge_stays_with_a_dual_whose_gap_falls_late(shared_data, C):
-    # after nine reads the gap was 0.1 and sweeps foretold hundreds; products took 193 and 785 reads, where 18 end it
+    # taken for rows that share their columns, with a gap of 0.1 after nine reads they were left to products, of which
+    # they took 193 and 785 reads; 18 end it
     X, y, _, _ = shared_data("sector")
     model = SmSVMClassifier(C=C, loss="squared_hinge", n_jobs=1).fit(X, y == 50)
     assert model.duality_gap_[0] <= 1e-4 and model.n_passes_ < 40

@@ -90,10 +90,9 @@ cdef void dual_begin(dual_state *at, bint from_w) noexcept nogil:
 
 
 cdef void sweep_on(dual_state *at) noexcept nogil:
-    # CSR rows: reads from which on it is hopeless. Dense ones get more reads, and gaps that rise mislead; on trial the
-    # gap that was evaluated decides
-    cdef bint sweeps_decide = at.gives_up and at.rows.source.X.starts != NULL and at.trial == INFINITY
-    cdef double hopeless = HOPELESS * at.limit if sweeps_decide else INFINITY
+    # CSR rows: reads from which on it is hopeless. Dense ones get more reads, and gaps that rise mislead
+    cdef bint dense = at.rows.source.X.starts == NULL
+    cdef double hopeless = HOPELESS * at.limit if at.gives_up and not dense else INFINITY
     cdef double allowed = at.limit if at.history_rows > 0 else min(at.limit, at.hopeless_from * at.first_evaluation + 1)
     at.stage = SWEEPS
     begin_call(at.sweeps, SWEEPS_PER_EVALUATION - at.since % SWEEPS_PER_EVALUATION, at.stop.tol,

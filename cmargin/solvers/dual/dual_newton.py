@@ -52,10 +52,10 @@ class DualNewton(InSlices, DualDriver):
     def __init__(self, rows, problem, settings, result, seed=0, w=None, enough_reads=np.inf, on_trial=False,
                  first_evaluation=np.inf):
         self.problem, self.settings, self.result, self.warm = problem, settings, result, w
-        gives_up, share = enough_reads < settings.max_passes, cost.DUAL_TRIAL_SHARE[not rows.shared.dense]
+        gives_up = enough_reads < settings.max_passes
         super().__init__(rows, problem, settings, len(result.w), stream_of(seed).copy(),
                          enough_reads if gives_up else settings.max_passes, gives_up,
-                         share if on_trial else np.inf, first_evaluation if on_trial else np.inf,
+                         cost.DUAL_TRIAL_SHARE if on_trial else np.inf, first_evaluation if on_trial else np.inf,
                          cost.DUAL_HOPELESS_FROM, cost.SWEEPS_LEFT_FOR_MOVES, LARGEST_SCALE)
 
     def begin(self):
