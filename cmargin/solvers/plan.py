@@ -207,6 +207,8 @@ def dual_first(stats, problem, settings, outcome_of):
         return None
     price = prices.reads_of_newton(stats, smooth)
     reads = min(reads, (cost.SMOOTH_DUAL_SHARE if smooth or reduced else cost.DUAL_SHARE) * price)
+    if few_sparse_rows(stats) and reads > settings.max_passes / 2:
+        reads = np.inf                              # nothing else ends sooner, however slow the sweeps seem for a while
     if smooth and chooses and stats.sparse and (not few_sparse_rows(stats) or rows_are_alike(outcome_of)):
         reads = min(reads, cost.DUAL_SHARE * cost.SPARSE_NEWTON_READS)
     if np.isfinite(reads):
@@ -244,7 +246,8 @@ def reads_foreseen(stats, outcome_of):
     and where that is large a trial finds out whether sweeps end at once, as they do where classes are apart.
     """
     price, n, m = prices.reads_of_newton(stats, True), stats.n_rows, stats.n_features
-    if stats.sparse and prices.too_wide(n, m) and stats.entries >= cost.WEIGHED_FROM_ENTRIES:
+    if stats.sparse and prices.too_wide(n, m) and not prices.reducing_pays_off(stats) \
+            and stats.entries >= cost.WEIGHED_FROM_ENTRIES:
         if "own_part" not in outcome_of:
             return Stage("probe", "rows that are not told apart by columns of their own need many sweeps",
                          what="own_part")
