@@ -71,12 +71,20 @@ def run(sweeps, n, slice_rows=np.inf):
     return sweeps.run(n, 0.0, slice_rows, np.inf, np.inf)
 
 
-def swept_by_the_twin(Z, y, order, low, high, box, moves, a, w):
-    """One sweep, the step along the last moves, and the intercept's; what `DualSweeps` says of it."""
+def swept_by_the_twin(Z, y, order, low, high, box, moves, rest, a, w):
+    """One sweep, the step along the last moves, and the intercept's; what `DualSweeps` says of it.
+
+    ``rest``: [steps lost one after the other, sweeps to make without a step].
+    """
     left, rested, least, most, gap, new_a, new_w = naive_dual.sweep(Z, y, order, low, high, box, a, w)
     n_clipped = 0
     if len(order) * np.count_nonzero(Z[:, :-1]) / Z[:, :-1].size > 1:
-        new_a, new_w, moves, n_clipped = naive_dual.best_move(Z, y, box, moves, a, w, new_a, new_w)
+        if rest[1] > 0:
+            rest[1] -= 1
+        else:
+            new_a, new_w, moves, n_clipped = naive_dual.best_move(Z, y, box, moves, a, w, new_a, new_w)
+            rest[0] = 0 if moves else rest[0] + 1
+            rest[1] = 2**rest[0] // 8
     unbalanced = Z[0, -1] * (new_a @ y)
     if gap <= unbalanced**2:
         new_w[-1] += unbalanced
@@ -88,7 +96,7 @@ def test_sweeps_equal_the_twin(kernel_case):
     rows, Z, y, box, a, w, _ = kernel_case
     stream, active = class_streams(5, 1)[0], np.arange(len(y))
     shuffled, nap, wake = stream.copy(), np.zeros(len(y), int), np.zeros(len(y), int)
-    mine_a, mine_w, low, high, reads, slept, moves = a.copy(), w.copy(), -np.inf, np.inf, 0, 0, []
+    mine_a, mine_w, low, high, reads, slept, moves, rest = a.copy(), w.copy(), -np.inf, np.inf, 0, 0, [], [0, 0]
     sweeps = DualSweeps(rows, mine_a, mine_w, stream, np.inf)
     n_sweeps = 5 if Z.shape[1] > 2 else 2                  # equal rows of one column: rounding says which moves last
     for number in range(n_sweeps):
@@ -97,7 +105,7 @@ def test_sweeps_equal_the_twin(kernel_case):
         order = active[wake[active] <= number]
         slept += len(active) - len(order)
         shuffle(order, shuffled)
-        left, rested, moves, a, w, expected = swept_by_the_twin(Z, y, order, low, high, box, moves, a, w)
+        left, rested, moves, a, w, expected = swept_by_the_twin(Z, y, order, low, high, box, moves, rest, a, w)
         nap[np.setdiff1d(order, left + rested)] = 0
         nap[rested] = np.minimum(2 * nap[rested] + 1, 7)
         wake[rested] = number + 1 + nap[rested]

@@ -15,6 +15,8 @@ cdef struct dual_moves:
     double *last                     # (MOVES, n), (MOVES, m + 1) what whole sweeps before have changed, newest first
     double *w_last
     int kept                         # how many of them are there
+    int losses                       # steps one after the other that were not taken,
+    int resting                      # and sweeps for which none is tried
 
 
 cdef struct move_gain:               # what a step adds
@@ -22,6 +24,9 @@ cdef struct move_gain:               # what a step adds
     double balance                   # to sum a y
     Py_ssize_t n_read                # rows read for it
 
+
+# whether the last steps led nowhere, so that this sweep is made without one
+cdef bint rests(dual_moves *at) noexcept nogil
 
 # around a sweep: a and w end where they are best, and what has changed is the newest move
 cdef void begin_move(dual_moves *at, const dual_rows *rows) noexcept nogil

@@ -17,6 +17,7 @@ from cmargin._core.rows._tiles cimport add_row
 
 cdef enum:
     DIRECTIONS = MOVES + 1
+    MOST_LOSSES = 7                  # that count: at most 16 sweeps are made without a step
 
 cdef double SHORTEST = 0.05          # lengths of a direction, below which a step along it is not worth a trial
 cdef double LONGEST = 1000.0         # lengths that such a step may be long: a longer one would be of rounding errors
@@ -31,6 +32,14 @@ cdef struct small_model:             # of the dual over the directions
     double square                    # |w|^2
 
 
+cdef bint rests(dual_moves *at) noexcept nogil:
+    # bounds that thousands of rows meet spoil every step (100,000 one-hot rows): 1, 2, 4 .. sweeps from the third on
+    if at.resting > 0:
+        at.resting -= 1
+        return True
+    return False
+
+
 cdef void begin_move(dual_moves *at, const dual_rows *rows) noexcept nogil:
     memcpy(at.before, at.a, rows.n * sizeof(double))
     memcpy(at.w_before, at.w, (rows.m + 1) * sizeof(double))
@@ -43,15 +52,17 @@ cdef move_gain end_move(dual_moves *at, dual_rows *rows) noexcept nogil:
     measure(at, rows, &model)
     if not best_step(&model):
         keep_sweep(at, rows)
+        at.losses = 0
         return gain
     gain = take_step(at, rows, model.step)
     if not gain.total - rise_of_square(at, rows.m + 1) / 2 > 0:
-        at.kept = 0
+        at.kept, at.losses = 0, min(at.losses + 1, <int> MOST_LOSSES)
+        at.resting = (1 << at.losses) >> 3
         gain.total, gain.balance = 0, 0
         return gain
     memcpy(at.a, at.before, rows.n * sizeof(double))
     memcpy(at.w, at.w_before, (rows.m + 1) * sizeof(double))
-    at.kept = min(at.kept + 1, <int> MOVES)
+    at.kept, at.losses = min(at.kept + 1, <int> MOVES), 0
     return gain
 
 

@@ -16,7 +16,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 from cmargin._core.rows._dual_evaluate cimport balance_part, balancing, begin_balancing
-from cmargin._core.rows._dual_moves cimport MOVES, begin_move, end_move, move_gain
+from cmargin._core.rows._dual_moves cimport MOVES, begin_move, end_move, move_gain, rests
 from cmargin._core.rows._dual_rows cimport (
     AHEAD, FAR_AHEAD, DualBlocks, dual_rows, gap_at, mean_product, take_mean, gain_of,
 )
@@ -130,7 +130,7 @@ cdef class DualSweeps:
     cdef void spans_of(self, span *out) noexcept nogil:
         # out (2,)
         out[0] = numbers_between(&self.at.total, &self.at.at_most)
-        out[1] = numbers_between(&self.at.moves.kept, &self.at.moves.kept + 1)
+        out[1] = numbers_between(&self.at.moves.kept, &self.at.moves.resting + 1)
 
     def kept(self):
         """A dictionary; its arrays are those that it goes on with."""
@@ -212,7 +212,7 @@ cdef void begin_sweep(dual_sweeps *at) noexcept nogil:
     for k in range(at.n_active):
         at.queue[n] = at.order[k]
         n += at.wake[at.order[k]] <= at.now
-    at.stretches = at.slow or n * at.rows.density > STRETCH
+    at.stretches = (at.slow or n * at.rows.density > STRETCH) and not rests(&at.moves)
     if n > 0:
         shuffle_places(at.queue, n, at.stream)
     if at.stretches:
