@@ -210,8 +210,8 @@ class LinearPredictions:
         """Their logarithms."""
         def of(rows):
             odds = to_host(self._decisions(X[rows]))
-            logarithms = partial(log_shares_of, multilabel=self._multilabel)
-            return log_of_shares(shares_of(odds, self._multilabel), odds, logarithms)
+            return log_of_shares(odds, partial(log_shares_of, multilabel=self._multilabel),
+                                 partial(shares_of, odds, self._multilabel))
 
         return as_given(X, np.concatenate([of(rows) for rows in self._batches(X)]))
 
@@ -279,7 +279,7 @@ class PosteriorPredictions(LinearPredictions):
             return self._log_shares(X)
         if on_device(scores := self._scores(X)):
             return log_softmax_of(scores)
-        return log_of_shares(self._predicted(X, SOFTMAX), scores, log_softmax_of)
+        return log_of_shares(scores, log_softmax_of, partial(self._predicted, X, SOFTMAX))
 
     @lazy_on_workers
     def predict_top_k(self, X: Any, k: int) -> np.ndarray:

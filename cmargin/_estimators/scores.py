@@ -163,14 +163,15 @@ def log_shares_of(odds, multilabel):
     return share if multilabel else share - np.logaddexp.reduce(share, axis=1, keepdims=True)
 
 
-def log_of_shares(shares, scores, logarithms):
-    """Logarithms of ``shares`` by ``logarithms`` of the scores, which have them also where a share is close to 0 or 1.
+def log_of_shares(scores, logarithms, shares):
+    """``logarithms`` of the scores' shares, right also where a share is close to 0 or 1.
 
-    In single precision they are those of the shares as they are, as scikit-learn's checks expect, but where a share is
-    close to 0.
+    In single precision they are those of ``shares()`` as they are, as scikit-learn's checks expect, but where a share
+    is close to 0.
     """
     if scores.dtype == np.float64:
         return logarithms(scores)
+    shares = shares()
     with np.errstate(divide="ignore"):
         result = np.log(shares)
     far = np.flatnonzero((shares < 2 ** 20 * np.finfo(shares.dtype).tiny).any(axis=1))

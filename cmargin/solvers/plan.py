@@ -225,7 +225,7 @@ def dual_first(stats, problem, settings, outcome_of):
 
 
 def few_sparse_rows(stats):
-    """Whether a smooth loss on sparse rows needs few sweeps, as a rule, whatever kappa."""
+    """Whether sparse rows are so few beside their columns that few sweeps end the dual, as a rule, whatever kappa."""
     return stats.sparse and stats.n_rows <= cost.FEW_SPARSE_ROWS_PER_COLUMN * stats.n_features
 
 

@@ -166,8 +166,6 @@ def products_limit(stats, problem, settings):
         return 0                                                          # discontinuous curvature asks for more steps
     if reducing_pays_off(stats):
         price = price_of_reducing(stats, True)
-        if not stats.sparse:
-            price /= cost.DENSE_ENTRIES_PER_STORED                        # their Gram matrix is not as dear as X' = QR
     elif too_wide(stats.n_rows, stats.n_features):
         return 0                                                          # there is nothing but products
     else:

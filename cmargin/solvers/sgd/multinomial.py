@@ -169,7 +169,8 @@ class MultinomialRun(Run):
     def _batch(self):
         """Rows of one."""
         if self._walkers() > 1:
-            return cost.WALKER_SIZES[1]
+            _, batch, _ = cost.WALKER_SIZES
+            return batch
         return batch_size(self.source.n_rows, self.source.sparse)
 
     def _walkers(self):

@@ -34,7 +34,8 @@ def batch_size(n_rows, sparse):
 
 def walkers(n_rows, n_classes, sparse):
     """How many walkers side by side take the passes; 1: batches follow each other."""
-    if sparse or n_classes > cost.WALKER_SIZES[0]:
+    most_classes, _, _ = cost.WALKER_SIZES
+    if sparse or n_classes > most_classes:
         return 1
     return max([number for rows, number in cost.WALKERS.items() if n_rows >= rows], default=1)
 

@@ -90,7 +90,7 @@ class SoftmaxPasses:
 
         No row carries a tail, and no weights are outside the basis.
         """
-        dtype, each = self.Z.dtype, cost.WALKER_SIZES[2]
+        dtype, (_, _, each) = self.Z.dtype, cost.WALKER_SIZES
         homes, intercepts = np.empty((n, 2, weights.U.size), dtype), np.empty((n, weights.bias.size))
         parts = np.empty((n, self.parts_size), dtype)
         per_slice = n * each * max(1, int(SLICE_FLOPS / (self.flops * n * each)))
