@@ -43,7 +43,7 @@ def numbers(shape, stored=1.0):
     (numbers((4000, 400)), {}, {"linear_solver": "cholesky"}, 0),
     (numbers((4000, 400)), {}, {"max_passes": 100}, 10),
     (numbers((4000, 400)), {}, {"max_passes": 30}, 0),
-    (numbers((100, 2500)), {}, {}, 11),
+    (numbers((100, 2500)), {}, {}, 44),
     (numbers((1000, 2500), 0.01), {}, {}, 100),                    # they would be made dense to be reduced
     (numbers((1000, 2500), 0.01), {"loss": Loss("squared_hinge")}, {}, 100),
     (numbers((3000, 4000), 0.01), {}, {}, 0),                      # too wide for anything else
