@@ -7,7 +7,7 @@ Environment
     CMARGIN_SANITIZE what gcc and clang take after -fsanitize=, as "address,undefined" (doc/reliability.md)
 
 Modules are translated and compiled side by side, on as many processors as this process may use; an sdist translates
-nothing.
+nothing. What was compiled before, from the same contents, is taken from build/modules (`build_tools.kept_modules`).
 """
 
 import contextlib
@@ -18,6 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import Cython
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -28,6 +29,7 @@ CORE = ROOT / "cmargin" / "_core"
 sys.path.insert(0, str(ROOT))  # isolated builds do not put the project itself on the path
 
 from build_tools.blas_int import write_blas_int  # noqa: E402
+from build_tools.kept_modules import KeptModules, compiler_says, declarations, of_contents, put  # noqa: E402
 from build_tools.openmp import openmp_flags  # noqa: E402
 
 
@@ -103,14 +105,48 @@ class BuildInBothPlaces(build_ext):
             extension.extra_compile_args = OPTIMISE + COUNT + SANITIZE + flags
             extension.extra_link_args = COUNT + SANITIZE + link_flags
         with noted([DIRECTIVES, COVERAGE, OPTIMISE, COUNT, SANITIZE, flags, link_flags]) as others:
-            self.force = self.force or others
-            self.extensions = cythonize_strictly(self.extensions, DIRECTIVES, self.force)
-            for extension in self.extensions:
-                extension._needs_stub = False          # as setuptools had it for those that cythonize replaced
+            self.anew, self.in_place, self.force = bool(self.force), bool(self.inplace), self.force or others
             super().run()
         if not self.inplace:
             with contextlib.suppress(OSError):  # a read-only checkout still builds
                 self.copy_extensions_to_source()
+
+    def build_extensions(self):
+        """Compile what no earlier build has compiled; here, because the compiler and its flags are known only now."""
+        asked, known = self.extensions, KeptModules(ROOT / "build" / "modules", self.alike())
+        places = {extension.name: known.path(extension) for extension in asked}
+        # counts, and what sanitizers want to know, lie beside the objects
+        found = set() if self.anew or COVERAGE or KINDS else {name for name in places if places[name].is_file()}
+        for name in found:
+            put(places[name], self.built(name))
+        # by the clock a module may look done that another compiler made: a checkout's own builds go by it alone
+        self.force = self.force or not self.in_place
+        before = {name: self.built(name).stat().st_mtime_ns for name in places if self.built(name).exists()}
+        self.extensions = self.translated([extension for extension in asked if extension.name not in found])
+        super().build_extensions()
+        for name in places.keys() - found:
+            if self.built(name).stat().st_mtime_ns != before.get(name):
+                known.keep(self.built(name), places[name])
+        self.extensions = asked
+
+    def alike(self):
+        """What all modules depend on beside their own source: declarations, the compiler and what it is told."""
+        own = [path for kind in ("pxd", "pxi", "h") for path in sorted((ROOT / "cmargin").rglob(f"*.{kind}"))]
+        told = [getattr(self.compiler, name, None) for name in ("compiler_so", "linker_so", "compile_options")]
+        return [Cython.__version__, DIRECTIVES, COVERAGE, told, compiler_says((told[0] or ["cl"])[:1]),
+                [os.environ.get(name) for name in ("CL", "_CL_", "CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH")],
+                of_contents([*own, *declarations()])]
+
+    def built(self, name):
+        """Where the module is built."""
+        return Path(self.get_ext_fullpath(name))
+
+    def translated(self, extensions):
+        """As Cython leaves them."""
+        extensions = cythonize_strictly(extensions, DIRECTIVES, self.force) if extensions else []
+        for extension in extensions:
+            extension._needs_stub = False              # as setuptools had it for those that cythonize replaced
+        return extensions
 
 
 class ConfiguredBuildPy(build_py):

@@ -52,9 +52,19 @@ def test_types_and_headers_are_installed(tmp_path):
 def test_version_and_dependencies_are_written_the_same_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     recipe = (ROOT / "build_tools" / "conda" / "recipe.yaml").read_text()
+    citation = (ROOT / "CITATION.cff").read_text()
     assert project["version"] == cmargin.__version__ == re.search(r'version: "(.*)"', recipe)[1]
+    assert re.search(r"^version: (.*)$", citation, re.MULTILINE)[1] == cmargin.__version__
     run_time = recipe.partition("  run:\n    - python\n")[2].partition("\n\n")[0]
     assert [line.strip(" -").replace(" ", "") for line in run_time.splitlines()] == project["dependencies"]
+
+
+@IN_A_CHECKOUT
+def test_the_release_builds_every_wheel_that_is_configured():
+    wheels = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["cibuildwheel"]
+    asked = {(kind, arch) for kind in ("linux", "macos", "windows") for arch in wheels[kind]["archs"]}
+    text = (ROOT / ".github" / "workflows" / "release.yml").read_text()
+    assert set(re.findall(r"platform: (\w+), arch: (\w+)", text)) == asked
 
 
 FITS_BESIDE_SCIKIT_LEARN = """
