@@ -1,21 +1,23 @@
 """Rows and labels of the file that is named on the command line."""
 
 import os
+from argparse import Namespace
 
 import numpy as np
 
 from cmargin._estimators.validation import InvalidParameterError
-from cmargin.cli.tables import NO_LABEL, Table, read_csv, read_parquet
+from cmargin.cli.columns import NO_LABEL
+from cmargin.cli.kinds import TABLES, kind_of
+from cmargin.cli.labels import labels_from
+from cmargin.cli.matrices import read_10x, read_h5ad, read_hdf5, read_mat, read_mtx
+from cmargin.cli.tables import Table, read_arff, read_csv, read_feather, read_parquet
 from cmargin.data.containers import missing
 from cmargin.data.files import open_files
 from cmargin.data.files.arrays_in_files import array_of_npy
 from cmargin.data.files.npz import read_npz
 from cmargin.data.files.sources import labels_of
 from cmargin.data.files.svmlight import read_svmlight
-
-SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".txt")
-TABLES = (".csv", ".tsv", ".parquet")
-COMPRESSED = (".gz", ".bz2", ".xz")      # These may follow the endings of text formats.
+from cmargin.data.files.text import opened_text
 
 
 def read(path, options, known=None):
@@ -23,13 +25,20 @@ def read(path, options, known=None):
 
     ``known`` is the `Model` that is to predict the rows; the file must have its features.
     """
+    file, _, inside = path.partition(":/")
+    if inside and not os.path.exists(path):                  # a dataset of HDF5
+        path, options = file, replaced(options, features_key=inside)
     if not os.path.exists(path):
         raise FileNotFoundError(2, "No such file or folder", path)
-    if options.label is not None and _ending(path) not in TABLES:
+    kind = kind_of(path, options.data_format)
+    if options.label is not None and kind not in TABLES:
         raise InvalidParameterError(f"--label names a column of a table ({', '.join(TABLES)}); {path} is none.")
-    labels = None if options.labels is None else _read_labels(options.labels)
+    asked = [name for name in ("keep", "drop", "encode", "impute") if getattr(options, name)]
+    if asked and kind not in READ_TABLE:
+        raise InvalidParameterError(f"--{asked[0]} is for columns of tables; {path} is none.")
+    labels = None if options.labels is None else _read_labels(options.labels, known)
     try:
-        table = _read(path, options, known)
+        table = _read(path, kind, options, known)
     except ValueError as error:                              # Messages of libraries may lack the name of the file.
         raise ValueError(str(error) if path in str(error) else f"{path}: {error}") from None
     for number, what in zip(table.X.shape, ("rows", "columns of features"), strict=True):
@@ -60,46 +69,64 @@ def read_labelled(path, options, known=None):
     return table
 
 
-def _ending(path):
-    """Return the ending that tells the format, in small letters and without that of a compression."""
-    stem, ending = os.path.splitext(path.lower())
-    if ending in COMPRESSED and stem.endswith((*SVMLIGHT, ".csv", ".tsv")):
-        ending = os.path.splitext(stem)[1]
-    return ending
+def replaced(options, **values):
+    """The options with other values of some."""
+    return Namespace(**{**vars(options), **values})
 
 
-def _read(path, options, known):
-    ending = _ending(path)
+def _read(path, kind, options, known):
     label = NO_LABEL if options.labels is not None and options.label is None else options.label
-    if ending in (".csv", ".tsv"):
-        return read_csv(path, header=options.header, label=label, known=known, delimiter="\t" * (ending == ".tsv"))
-    if ending == ".parquet":
-        return read_parquet(path, label=label, known=known)
-    if ending in SVMLIGHT:
-        return Table(*read_svmlight(path, options.zero_based, None if known is None else known.n_features))
-    if ending == ".npz":
+    if kind in READ_TABLE:
+        more = {"delimiter": "\t"} if kind == "tsv" else {}
+        return READ_TABLE[kind](path, options=options, label=label, known=known, **more)
+    if kind == "h5ad":
+        X, y, columns = read_h5ad(path, None if label is NO_LABEL else label or getattr(known, "label", None))
+        return Table(X, y if y is None else labels_from(y, known), columns, None if label is NO_LABEL else label)
+    if kind == "svmlight":
+        return Table(*_read_svmlight(path, options, known))
+    if kind == "npz":
         return Table(*read_npz(path))
-    if ending == ".npy" or os.path.isdir(path):
-        return _read_arrays(path)
-    raise ValueError(f"{path} is of no kind that is read: {', '.join((*TABLES, *SVMLIGHT))} (text compressed by gzip, "
-                     "bzip2 or xz or not), .npz, .npy, or a folder from `cmargin convert`.")
+    if kind in READ_MATRIX:
+        return Table(*READ_MATRIX[kind](path, options))
+    return _read_arrays(path)
+
+
+READ_TABLE = {"csv": read_csv, "tsv": read_csv, "parquet": read_parquet, "feather": read_feather, "arff": read_arff}
+READ_MATRIX = {"mat": read_mat, "hdf5": read_hdf5, "mtx": read_mtx}
+
+
+def _read_svmlight(path, options, known):
+    try:
+        return read_svmlight(path, options.zero_based, None if known is None else known.n_features)
+    except ValueError as error:
+        hint = " Its columns are numbered from 0: --zero-based." if "Invalid index 0" in str(error) else ""
+        raise ValueError(f"{error}{hint}") from None
 
 
 def _read_arrays(path):
     """Return the `Table` of .npy or a folder, whose X is a `RowFiles` where it does not fit into memory."""
+    found = read_10x(path) if os.path.isdir(path) else None
+    if found is not None:
+        return Table(found)
     beside = os.path.join(path, "labels.npy")
     y = np.load(beside, allow_pickle=False) if os.path.exists(beside) else None
     if path.endswith(".npy"):
         array = array_of_npy(path)
-        if array.dtype.kind in "iub":                        # Only floats can be read in parts.
+        if array.dtype.kind in "iub" or array.dtype == np.float16:       # Only wider floats can be read in parts.
             return Table(array.load().astype(float), y)
     return Table(open_files(path), y)
 
 
-def _read_labels(path):
-    if not path.endswith((".npy", ".npz")):
-        raise ValueError(f"{path}: labels in a file of their own must be .npy.")
-    return np.asarray(labels_of(path))
+def _read_labels(path, known):
+    """Labels of .npy or .npz, or of text with one a line."""
+    if path.endswith((".npy", ".npz")):
+        return np.asarray(labels_of(path))
+    with opened_text(path) as file:
+        try:
+            lines = file.read().decode().splitlines()
+        except UnicodeDecodeError:
+            raise ValueError(f"{path}: labels in a file of their own must be .npy, or text with one a line.") from None
+    return labels_from(lines, known)
 
 
 def _refuse_fractions(path, y):
@@ -112,6 +139,6 @@ def _refuse_fractions(path, y):
         return
     fractions = np.flatnonzero(np.isfinite(numbers) & (numbers != np.rint(numbers)))
     if len(fractions):
-        there = "--label names the column of labels" if _ending(path) in TABLES else "a regression has them"
+        there = "--label names the column of labels" if path.endswith(TABLES) else "a regression has them"
         raise ValueError(f"{path}: what is taken for labels are numbers, {y.flat[fractions[0]]} among them, not "
                          f"classes; {there}.")

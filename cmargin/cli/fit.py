@@ -43,7 +43,7 @@ def run(options):
         bar.end()
     facts = _facts(estimator, options.method, X, scaler, perf_counter() - begun, interrupted)
     estimator.set_params(callback=None, checkpoint=None)
-    Model(estimator, scaler, table.columns, table.label, facts).save(options.model)
+    Model(estimator, scaler, table.columns, table.label, facts, table.encoder).save(options.model)
     if interrupted or not options.quiet:
         _print_summary(facts, options.model, estimator.score(X, table.y))
     return 130 if interrupted else 0

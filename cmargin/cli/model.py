@@ -23,10 +23,16 @@ class Model:
     columns: list | None = None                    # Names of the features, in order, where the data had some.
     label: object = None                           # Name or number of the column of the labels in a table.
     facts: dict = field(default_factory=dict)      # Method, rows, seconds, and so on; numbers and texts.
+    encoder: object = None                         # `cmargin.cli.columns.ColumnEncoder`, of columns that are no numbers
 
     @property
     def n_features(self):
         return self.classifier.n_features_in_
+
+    @property
+    def n_columns(self):
+        """Columns of a table that features are made of."""
+        return self.n_features if self.columns is None else len(self.columns)
 
     def batches(self, X):
         """Yield (slice, scaled rows of X) of batches whose scores, one for each class, are at most `BATCH` numbers."""

@@ -4,9 +4,10 @@ import argparse
 
 METHODS = {"slnd": "SLNDClassifier", "bsn": "BSNClassifier", "smsvm": "SmSVMClassifier",
            "pursuit": "MarginPursuitClassifier", "pegasos": "PegasosClassifier"}
-DATA_HELP = ("rows: .csv, .tsv or .parquet with a column of labels; .svm, .svmlight, .libsvm or .txt as svmlight; "
-             "text may be compressed (.csv.gz, .svm.xz, ...); .npz with X and y; .npy with --labels, or a folder from "
-             "`cmargin convert`")
+FORMATS = ("csv", "tsv", "parquet", "feather", "arff", "svmlight", "npz", "npy", "mat", "hdf5", "h5ad", "mtx")
+DATA_HELP = ("rows: a table with a column of labels (.csv, .tsv, .parquet, .feather, .arff); svmlight text under any "
+             "name; text may be compressed (.csv.gz, .svm.xz, ...); .npz, .mat or .h5 with X and y; .npy, .mtx or a "
+             "folder of 10x with --labels; .h5ad with --label; or a folder from `cmargin convert`")
 
 
 def add_commands(commands):
@@ -21,6 +22,7 @@ def add_commands(commands):
     fit.add_argument("--scale", choices=("auto", "columns", "rows", "none"), default="auto", help=(
         "columns to mean 0 and variance 1, rows to length 1, or neither; stored with the model. auto, the default: "
         "columns of dense data that fit into memory"))
+    _chosen_columns(fit)
     fit.add_argument("--checkpoint", metavar="FILE",
                      help="keep the state of training there; if it is ended, the same command continues from it")
     fit.add_argument("--max-time", metavar="SECONDS", type=_positive,
@@ -41,10 +43,10 @@ def add_commands(commands):
 
     evaluate = commands.add_parser("evaluate", help="report on a stored model and labelled rows", description=(
         "Accuracy, margins and, where there are probabilities, calibration of a model on the rows of DATA."))
+    evaluate.add_argument("--format", choices=("text", "json", "html"), default="text", help=(
+        "of the report: html is one page that holds its plots; default: text"))
     _data(evaluate)
     _model(evaluate)
-    evaluate.add_argument("--format", choices=("text", "json", "html"), default="text", help=(
-        "html is one page that holds its plots; default: text"))
     evaluate.add_argument("--out", metavar="FILE", help="default: standard output")
     evaluate.set_defaults(run="evaluate")
 
@@ -79,11 +81,28 @@ def _add_explain(commands):
     explain.set_defaults(run="explain")
 
 
+def _chosen_columns(command):
+    command.add_argument("--keep", metavar="COLUMNS", help=(
+        "tables only: the features, by names or numbers from 0, with commas between; default: all but the labels"))
+    command.add_argument("--drop", metavar="COLUMNS", help="tables only: columns that are no features")
+    command.add_argument("--encode", choices=("onehot",), help=(
+        "tables only: make a feature of every text that a column of texts holds; stored with the model"))
+    command.add_argument("--impute", choices=("mean", "median"), help=(
+        "tables only: fill gaps among the numbers of a column by these; stored with the model"))
+
+
 def _data(command, **more):
     command.add_argument("data", metavar="DATA", help=DATA_HELP, **more)
     command.add_argument("--label", metavar="COLUMN", help="tables only: the column of labels, by its name or its "
                                                            "number from 0; default: the last")
-    command.add_argument("--labels", metavar="FILE", help=".npy file with the labels of the rows")
+    command.add_argument("--labels", metavar="FILE", help="the labels of the rows: .npy, or text with one a line")
+    also = [] if "--format" in command._option_string_actions else ["--format"]          # of the report of `evaluate`
+    command.add_argument("--data-format", *also, choices=FORMATS, help=(
+        "default: by the name of the file, or by what is in it"))
+    command.add_argument("--features-key", metavar="KEY", help=(
+        ".mat and .h5 only: the array of the features; default: X, or the only one that it can be"))
+    command.add_argument("--labels-key", metavar="KEY", help=".mat and .h5 only: the array of the labels; default: y")
+    command.set_defaults(keep=None, drop=None, encode=None, impute=None)
     command.add_argument("--header", choices=("auto", "yes", "no"), default="auto", help=(
         "whether the first line of a text table holds names; auto: yes if no cell of it is a number, or if the numbers "
         "are those of the columns (0,1,2,target)"))

@@ -1,17 +1,26 @@
-"""Tables with a column of labels, CSV or Parquet: which of the columns are features, and which is the label."""
+"""Tables with a column of labels, of text, Parquet, Feather or ARFF: their rows, labels and names."""
 
 import warnings
-from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
+from cmargin.cli.columns import (
+    chosen,
+    features_of,
+    is_numeric,
+    numbers_of,
+    place_and_features,
+    refuse_gaps,
+)
 from cmargin.cli.labels import labels_from
+from cmargin.cli.matrices import library
 from cmargin.data.containers import missing
-from cmargin.data.files.delimited import NotANumber, first_row, read_cells
+from cmargin.data.files.arrays_in_files import opened
+from cmargin.data.files.delimited import NotANumber, first_row, read_cells, read_texts
 from cmargin.data.files.parquet import open_parquet, refuse_lists
+from cmargin.data.files.text import opened_text
 
-NO_LABEL = object()              # Given as the label's column where labels are in a file of their own.
 NO_NAMES = ("", "Unnamed: 0")    # The first column has these names where pandas or R wrote row numbers.
 
 
@@ -21,65 +30,164 @@ class Table:
 
     X: object                      # (n, m) array, CSR matrix or `RowFiles`
     y: object = None               # (n,) array
-    columns: list | None = None    # Names of the features.
+    columns: list | None = None    # Names of the columns that the features are made of.
     label: object = None           # Name or number of the column of labels.
+    encoder: object = None         # `ColumnEncoder`, where features are not the columns themselves.
 
 
-def read_csv(path, *, header, label, known=None, delimiter=""):
+def read_csv(path, *, options, label, known=None, delimiter="", header=None):
     """Return the `Table` of a text file.
 
-    ``header`` ("yes", "no" or "auto") says whether the first line holds names, ``label`` is the name or number of the
-    column of labels (None for the last, or `NO_LABEL`), ``known`` the `Model` that is to predict the rows, and
+    ``options.header`` ("yes", "no" or "auto") says whether the first line holds names, ``label`` is the name or number
+    of the column of labels (None for the last, or `NO_LABEL`), ``known`` the `Model` that is to predict the rows, and
     ``delimiter`` "" for the one that the first line has.
     """
+    header = options.header if header is None else header
     names, delimiter = first_row(path, delimiter)
     has_names = header == "yes" or (header == "auto" and _are_names(names, label, known))
-    place, features = _columns(path, names if has_names else None, len(names), label, known)
+    numbered = [*map(str, range(len(names)))]    # what columns are called that have no names
+    called = names if has_names else numbered if _by_number(options, known) else None
+    place, features = place_and_features(path, called, len(names), label, known)
     if known is None and has_names and features[:1] == [0] and names[0] in NO_NAMES:
         warnings.warn(f"{path}: the first column has no name, as the numbers that pandas and R give to rows; it is "
                       "left out.", stacklevel=2)
         features = features[1:]
-    try:
-        X, texts = read_cells(path, delimiter, len(names), features, place, int(has_names))
-    except NotANumber as error:
-        raise ValueError(f"{error} Features must be numbers; --label names the column of labels, --header says whether "
-                         "names come first.") from None
+    features = chosen(path, called or numbered, features, options, known)
+    encoder = None
+    if called is not None and (options.encode or options.impute if known is None else known.encoder):
+        cells = read_texts(path, delimiter, len(names), int(has_names))
+        X, encoder = features_of(path, {called[j]: numbers_of(cells[:, j]) for j in features}, options, known)
+        texts = None if place is None else cells[:, place]
+    else:
+        X, texts = _numbers(path, delimiter, names, features, place, has_names)
     if not len(X):
         raise ValueError(f"{path} has no rows.")
     if header == "auto" and not has_names and known is None and _were_names(names, features, place, texts):
         # The label is named, as its number could be the name of another column.
-        return read_csv(path, header="yes", label=names[place], delimiter=delimiter)
-    _refuse_gaps(path, X, names if has_names else None, features)
-    columns = [names[j] for j in features] if has_names else None
+        return read_csv(path, options=options, label=names[place], delimiter=delimiter, header="yes")
+    refuse_gaps(path, X, called and encoder is None and [called[j] for j in features], features)
+    columns = None if called is None else [called[j] for j in features]
     if place is None:
-        return Table(X, None, columns)
+        return Table(X, None, columns, encoder=encoder)
     _refuse_lines(path, texts)
-    return Table(X, labels_from(texts, known), columns, names[place] if has_names else place)
+    return Table(X, labels_from(texts, known), columns, names[place] if has_names else place, encoder)
 
 
-def read_parquet(path, *, label, known=None):
+def _by_number(options, known):
+    """Whether columns without names are known by their numbers: some may be left out, or made into several."""
+    if known is not None:
+        return bool(known.columns) and all(str(name).isdecimal() for name in known.columns)
+    return any((options.keep, options.drop, options.encode, options.impute))
+
+
+def _numbers(path, delimiter, names, features, place, has_names):
+    """Return (X, texts of the labels) of a table all of whose features are numbers."""
+    try:
+        return read_cells(path, delimiter, len(names), features, place, int(has_names))
+    except NotANumber as error:
+        raise ValueError(f"{error} Features must be numbers; --encode onehot makes features of texts, --drop leaves "
+                         "columns out, --label names the column of labels, --header says whether names come first.") \
+            from None
+
+
+def read_parquet(path, *, options, label, known=None):
     """Return the `Table` of a Parquet file, with X of float32 where all features are; parameters as of `read_csv`."""
     file, columns = open_parquet(path)
-    table = file.read().select(columns)
+    return _of_arrow(path, file.read().select(columns), options, label, known)
+
+
+def read_feather(path, *, options, label, known=None):
+    """Return the `Table` of a Feather or Arrow IPC file; parameters as of `read_csv`."""
+    opened(path).close()
+    library("pyarrow", path, "pyarrow")
+    import pyarrow
+    from pyarrow import feather
+
+    try:
+        table = feather.read_table(path, memory_map=False)
+    except (pyarrow.ArrowInvalid, OSError):
+        try:
+            with pyarrow.ipc.open_stream(path) as stream:
+                table = stream.read_all()
+        except (pyarrow.ArrowInvalid, OSError) as error:
+            raise ValueError(f"{path} cannot be read as Feather or Arrow IPC: {error}") from None
+    return _of_arrow(path, table, options, label, known)
+
+
+def read_arff(path, *, options, label, known=None):
+    """Return the `Table` of ARFF text, dense or sparse, whose column of labels is the last or called class."""
+    arff = library("arff", path, "liac-arff")
+    with opened_text(path) as file:
+        try:
+            found = arff.loads(file.read().decode(), return_type=arff.DENSE)
+        except arff.BadLayout:
+            found = None
+        except (arff.ArffException, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} cannot be read as ARFF: {error}") from None
+    if found is None:
+        with opened_text(path) as file:
+            found = arff.loads(file.read().decode(), return_type=arff.LOD)
+    names = [str(name) for name, _ in found["attributes"]]
+    place, features = place_and_features(path, names, len(names), _class_of(names, label, known), known)
+    features = chosen(path, names, features, options, known)
+    columns = [_arff_column(found, j) for j in range(len(names))]
+    X, encoder = features_of(path, {names[j]: columns[j] for j in features}, options, known)
+    used = [names[j] for j in features]
+    y = None if place is None else labels_from(_texts_of(columns[place]), known)
+    return Table(X, y, used, None if place is None else names[place], encoder)
+
+
+def _class_of(names, label, known):
+    """The column that ARFF files call the class, where no other is asked for."""
+    called = [name for name in names if name.lower() == "class"]
+    return called[0] if label is None and known is None and called else label
+
+
+def _arff_column(found, j):
+    """The numbers of an attribute, NaN where one is missing, or its texts, "" where one is."""
+    kind, data = found["attributes"][j][1], found["data"]
+    if isinstance(kind, str) and kind.upper() in ("NUMERIC", "REAL", "INTEGER"):
+        default, convert = 0.0, lambda value: np.nan if value is None else float(value)
+    else:                                        # an entry that a sparse row leaves out is the first value
+        default = "" if isinstance(kind, str) else kind[0]
+        convert = lambda value: "" if value is None else str(value)      # noqa: E731
+    cells = (row.get(j, default) if isinstance(row, dict) else row[j] for row in data)
+    return np.array([*map(convert, cells)])
+
+
+def _texts_of(column):
+    """A column of labels as texts; numbers without a fraction as integers."""
+    if not is_numeric(column):
+        return column
+    whole = np.isfinite(column) & (column == np.rint(column))
+    return np.array([str(int(v)) if w else "" if np.isnan(v) else str(v)
+                     for v, w in zip(column.tolist(), whole.tolist(), strict=True)])
+
+
+def _of_arrow(path, table, options, label, known):
+    """Return the `Table` of one of pyarrow."""
     names = list(map(str, table.column_names))
-    place, features = _columns(path, names, len(names), label, known)
+    place, features = place_and_features(path, names, len(names), label, known)
+    features = chosen(path, names, features, options, known)
     refuse_lists(path, [table.schema.field(j) for j in features])
-    columns = []
-    for j in features:
-        column = table.column(j).to_numpy()
-        if column.dtype.kind not in "fiub":
-            raise ValueError(f"{path}, column {names[j]!r} holds {table.schema.types[j]}, not numbers; --label names "
-                             "the column of labels.")
-        columns.append(column)
-    single = all(column.dtype == np.float32 for column in columns)
-    X = np.column_stack([column.astype(np.float32 if single else float) for column in columns])
-    _refuse_gaps(path, X, names, features)
+    X, encoder = features_of(path, {names[j]: _arrow_column(table, j) for j in features}, options, known)
     columns = [names[j] for j in features]
     if place is None:
-        return Table(X, None, columns)
+        return Table(X, None, columns, encoder=encoder)
     y = np.asarray(table.column(place))                      # An array of objects where some are missing.
     y = y if y.dtype.kind in "iub" or missing(y).any() else labels_from(y, known)
-    return Table(X, y, columns, names[place])
+    return Table(X, y, columns, names[place], encoder)
+
+
+def _arrow_column(table, j):
+    column = table.column(j)
+    kind = str(table.schema.types[j])
+    numbers = column.to_numpy() if not kind.startswith(("dictionary", "string", "large_string")) else None
+    if numbers is not None and numbers.dtype.kind == "O" and kind == "bool":         # some are missing
+        numbers = np.array([np.nan if value is None else float(value) for value in numbers])
+    if numbers is not None and is_numeric(numbers):
+        return numbers
+    return np.array(["" if value is None else str(value) for value in column.to_pylist()])
 
 
 def _are_names(cells, label, known):
@@ -109,49 +217,6 @@ def _is_number(cell):
     except ValueError:
         return False
     return True
-
-
-def _columns(path, names, n_columns, label, known):
-    """Return (position of the labels or None, positions of the features in the order of the model)."""
-    twice = [name for name, times in Counter(names or ()).items() if times > 1]
-    if twice:
-        raise ValueError(f"{path} has more than one column {', '.join(map(repr, twice))}: columns are known by their "
-                         "names.")
-    if known is not None and known.columns and names:
-        absent = [name for name in known.columns if name not in names]
-        if absent:
-            raise ValueError(f"{path} has no column {absent[0]!r}, which the model was trained on.")
-        place = _label_column(path, names, n_columns, known.label if label is None else label, known)
-        return place, [names.index(name) for name in known.columns]
-    place = _label_column(path, names, n_columns, label, known)
-    return place, [j for j in range(n_columns) if j != place]
-
-
-def _label_column(path, names, n_columns, label, known):
-    if label is NO_LABEL:
-        return None
-    if label is None and known is not None:
-        if n_columns == known.n_features:                        # These are rows without labels.
-            return None
-        label = known.label
-    if label is None:
-        return n_columns - 1
-    if names and str(label) in names:
-        return names.index(str(label))
-    if str(label).lstrip("-").isdecimal() and -n_columns <= int(label) < n_columns:
-        return int(label) % n_columns
-    if known is not None and names:
-        return None
-    raise ValueError(f"{path} has no column {label!r}; it has {', '.join(names) if names else f'{n_columns} columns'}.")
-
-
-def _refuse_gaps(path, X, names, features):
-    gaps = ~np.isfinite(X)
-    if gaps.any():
-        i, k = np.argwhere(gaps)[0]
-        where = repr(names[features[k]]) if names else features[k] + 1
-        raise ValueError(f"{path}, row {i + 1}, column {where}: empty, NaN or infinite ({gaps.sum()} such cells); "
-                         "fill them or leave such rows out.")
 
 
 def _refuse_lines(path, texts):

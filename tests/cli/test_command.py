@@ -288,7 +288,8 @@ def test_files_that_are_refused(folder, capsys):
             (["none.csv"], "none.csv: No such file or folder"), (["d.xls"], "is of no kind that is read"),
             (["X.npy"], "holds no labels; --labels names"), (["three.npz"], "it holds a, b, c"),
             (["words.npz"], "not numbers"), (["broken.npz"], "broken.npz: "), (["broken.npy"], "broken.npy"),
-            (["X.npy", "--labels", "short.npy"], "300 rows and 7 labels"), (["X.npy", "--labels", "d.xls"], "be .npy"),
+            (["X.npy", "--labels", "short.npy"], "300 rows and 7 labels"),
+            (["X.npy", "--labels", "d.xls"], "300 rows and 0 labels"),
             (["text.svm"], "text.svm, line 1: "), (["trees.csv", "--label", "oak"], "has no column 'oak'; it has age")):
         assert words in failed(capsys, "fit", *argv, "--model", "m")
     assert "No such folder" in failed(capsys, "fit", "trees.csv", "--model", "no/m")

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from trees import asked
 
 from cmargin import Checkpoint
 from cmargin._runtime import output
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("reader")
 
 def table_of(folder, text, *, header="auto", label=None, known=None):
     (folder / "a.csv").write_text(text)
-    return read_csv(str(folder / "a.csv"), header=header, label=label, known=known)
+    return read_csv(str(folder / "a.csv"), options=asked(header=header), label=label, known=known)
 
 
 @pytest.mark.parametrize(("text", "label"), [
@@ -43,7 +44,7 @@ def test_a_row_of_numbers_and_a_class_is_a_row(tmp_path, text):
 
 
 def test_names_that_the_model_knows_are_no_row_whatever_they_look_like(tmp_path):
-    known = SimpleNamespace(columns=["0", "1", "2"], label="target", n_features=3,
+    known = SimpleNamespace(columns=["0", "1", "2"], label="target", n_features=3, n_columns=3, encoder=None,
                             classifier=SimpleNamespace(classes_=np.array([0, 1])))
     table = table_of(tmp_path, "0,1,2\n5,6,7\n", known=known)
     assert table.X.tolist() == [[5, 6, 7]] and table.y is None

@@ -3,18 +3,19 @@
 import os
 import threading
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from trees import asked
 
 from cmargin import SmSVMClassifier
 from cmargin._runtime.output import check_writable, output_file
 from cmargin.cli import data
+from cmargin.cli.columns import NO_LABEL
 from cmargin.cli.convert import convert
 from cmargin.cli.labels import labels_from
-from cmargin.cli.tables import NO_LABEL, read_csv, read_parquet
+from cmargin.cli.tables import read_csv, read_parquet
 from cmargin.data.files import formats, open_files
 from cmargin.data.files.formats import open_one
 
@@ -27,13 +28,14 @@ def written(path, text):
 def test_names_that_two_columns_have_are_refused(tmp_path):
     path = written(tmp_path / "a.csv", "height,age,height,kind\n1,2,3,0\n4,5,6,1\n")
     with pytest.raises(ValueError, match="more than one column 'height'"):
-        read_csv(path, header="auto", label=None)
+        read_csv(path, options=asked(header="auto"), label=None)
 
 
 def test_commas_in_numbers_beside_semicolons_are_refused(tmp_path):
     with pytest.raises(ValueError, match="commas and semicolons in its first line"):
-        read_csv(written(tmp_path / "a.csv", "1,5;2,5;0\n2,5;1,0;1\n"), header="no", label=None)
-    table = read_csv(written(tmp_path / "b.csv", '"height, m";kind\n1.5;0\n2.5;1\n'), header="auto", label=None)
+        read_csv(written(tmp_path / "a.csv", "1,5;2,5;0\n2,5;1,0;1\n"), options=asked(header="no"), label=None)
+    path = written(tmp_path / "b.csv", '"height, m";kind\n1.5;0\n2.5;1\n')
+    table = read_csv(path, options=asked(), label=None)
     assert table.columns == ["height, m"] and table.X.tolist() == [[1.5], [2.5]] and table.y.tolist() == [0, 1]
 
 
@@ -45,10 +47,10 @@ def test_the_index_of_a_frame_is_no_feature(tmp_path, name):
     frame = pandas.DataFrame(X, columns=list("abc"), index=pandas.Index([5.0, 3.0, 9.0, 1.0, 0.0, 2.0], name=name))
     frame.to_parquet(tmp_path / "X.parquet")
     np.testing.assert_array_equal(open_files(tmp_path / "X.parquet"), X)
-    table = read_parquet(str(tmp_path / "X.parquet"), label=NO_LABEL)
+    table = read_parquet(str(tmp_path / "X.parquet"), options=asked(), label=NO_LABEL)
     assert table.columns == ["a", "b", "c"]
     frame.assign(kind=[0, 1, 0, 1, 0, 1]).to_parquet(tmp_path / "d.parquet")
-    table = read_parquet(str(tmp_path / "d.parquet"), label=None)
+    table = read_parquet(str(tmp_path / "d.parquet"), options=asked(), label=None)
     assert table.label == "kind" and table.y.tolist() == [0, 1, 0, 1, 0, 1]
     np.testing.assert_array_equal(table.X, X)
 
@@ -70,7 +72,7 @@ def files_with_a_hole(folder, labels):
 @pytest.mark.parametrize("labels", [["no", "no", "yes"], [0, 0, 1], [False, False, True]], ids=str)
 def test_a_missing_label_is_refused_by_its_row_in_every_file(tmp_path, labels):
     # A null of Parquet was a class, 'None', and NaN among the numbers of a CSV file made classes of texts, 'nan' too.
-    options = SimpleNamespace(label=None, labels=None, header="auto", zero_based="auto")
+    options = asked(zero_based="auto")
     paths = files_with_a_hole(tmp_path, labels)
     assert len(paths) == (7 if type(labels[0]) is int else 3)
     for path in paths:
@@ -83,7 +85,7 @@ def test_a_missing_label_is_refused_by_its_row_in_every_file(tmp_path, labels):
 def test_a_missing_label_in_a_file_of_its_own(tmp_path):
     np.save(tmp_path / "X.npy", np.eye(3))
     np.save(tmp_path / "y.npy", np.array([0.0, np.nan, 1.0]))
-    options = SimpleNamespace(label=None, labels=str(tmp_path / "y.npy"))
+    options = asked(labels=str(tmp_path / "y.npy"))
     with pytest.raises(ValueError, match="row 2: the label is empty"):
         data.read_labelled(str(tmp_path / "X.npy"), options)
     with pytest.raises(ValueError, match=r"Input y contains NaN: y\[1\] is missing"):
@@ -102,7 +104,7 @@ def test_whole_numbers_of_text_are_read_to_the_last_digit(texts, labels):
 
 def test_labels_of_svmlight_text_that_floats_merge_are_refused(tmp_path):
     path = written(tmp_path / "d.svm", f"{2**53} 1:1\n{2**53 + 1} 1:2\n")
-    for call in (lambda: data.read(path, SimpleNamespace(label=None, labels=None, zero_based="auto")),
+    for call in (lambda: data.read(path, asked(zero_based="auto")),
                  lambda: convert(path, tmp_path / "folder")):
         with pytest.raises(ValueError, match=r"labels of 2\*\*53 and more, .* number the classes from 0 on"):
             call()
@@ -114,7 +116,7 @@ def test_columns_of_lists_in_parquet_are_named(tmp_path, kind):
     made = arrow.list_(arrow.float64(), *([2] if kind == "fixed" else []))
     path = str(tmp_path / "d.parquet")
     parquet.write_table(arrow.table({"embedding": arrow.array([[1.0, 2.0], [3.0, 4.0]], made), "kind": [0, 1]}), path)
-    for call in (lambda: open_files(path), lambda: read_parquet(path, label=None)):
+    for call in (lambda: open_files(path), lambda: read_parquet(path, options=asked(), label=None)):
         with pytest.raises(ValueError, match=r"d.parquet', column 'embedding', holds lists .* np.array\(column"):
             call()
 
@@ -125,7 +127,7 @@ def test_the_commands_read_every_sparse_format_that_npz_may_hold(tmp_path, name)
     X = np.random.default_rng(3).standard_normal((6, 6)) * (np.arange(6) < 3)
     path = str(tmp_path / "X.npz")
     sp.save_npz(path, sp.csr_array(X).asformat(name))
-    options = SimpleNamespace(label=None, labels=None)
+    options = asked()
     np.testing.assert_array_equal(data.read(path, options).X.toarray(), X)
 
 

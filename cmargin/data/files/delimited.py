@@ -4,6 +4,7 @@ import codecs
 import csv
 import io
 import re
+import warnings
 from contextlib import contextmanager
 
 import numpy as np
@@ -37,6 +38,19 @@ def read_cells(path, delimiter, n_columns, numbers, text, skip):
     """
     found = _by_pandas(path, delimiter, n_columns, numbers, text, skip)
     return _by_csv(path, delimiter, n_columns, numbers, text, skip) if found is None else found
+
+
+def read_texts(path, delimiter, n_columns, skip):
+    """The cells of all columns as an (n, n_columns) array of texts; parameters as of `read_cells`."""
+    with _decoded(path) as file:
+        rows = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
+        for _ in range(skip):
+            next(rows)
+        found = []
+        for number, row in enumerate(filter(None, rows), 1):
+            _refuse_length(path, number, row, n_columns, n_columns - 1)
+            found.append(row[:n_columns])
+    return np.array(found, str).reshape(len(found), n_columns)
 
 
 @contextmanager
@@ -79,6 +93,9 @@ def _by_pandas(path, delimiter, n_columns, numbers, text, skip):
         import pandas
     except ImportError:
         return None
+    found = _all_numbers(pandas, path, delimiter, n_columns, numbers, text, skip)
+    if found is not None:
+        return found
     try:
         with _decoded(path) as file:
             frame = pandas.read_csv(file, sep=delimiter, header=None, skiprows=skip, dtype=str, na_filter=False,
@@ -91,13 +108,28 @@ def _by_pandas(path, delimiter, n_columns, numbers, text, skip):
         return None
     found = np.empty((len(frame), len(numbers)))
     for k, j in enumerate(numbers):
-        column = frame.iloc[:, j]
-        given = column.str.strip() != ""
-        found[:, k] = pandas.to_numeric(column.where(given), errors="coerce")
-        wrong = np.flatnonzero(np.isnan(found[:, k]) & given)
-        if len(wrong) and column.iloc[wrong[0]].strip().lower() not in ("nan", "na"):
-            raise _not_a_number(path, wrong[0] + 1, j, column.iloc[wrong[0]])
+        column = frame.iloc[:, j].to_numpy(object)
+        try:
+            found[:, k] = column                 # as Python reads them; pandas before 3 is off in the last digit
+        except (ValueError, TypeError):
+            found[:, k] = [_number(path, number, j, str(cell)) for number, cell in enumerate(column, 1)]
     return found, None if text is None else frame.iloc[:, text].to_numpy(str)
+
+
+def _all_numbers(pandas, path, delimiter, n_columns, numbers, text, skip):
+    """`read_cells` of a table without gaps, parsed as it is read; None for any other, which takes its texts apart."""
+    kinds = {**dict.fromkeys(range(n_columns), str), **dict.fromkeys(numbers, float)}
+    try:
+        with _decoded(path) as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")      # pandas 3.1 reads every digit, and warns of being asked to
+            frame = pandas.read_csv(file, sep=delimiter, header=None, skiprows=skip, dtype=kinds, na_filter=False,
+                                    skipinitialspace=True, float_precision="round_trip")
+    except (ValueError, OverflowError):          # those of pandas are among these
+        return None
+    if frame.shape[1] != n_columns:
+        return None
+    found = np.ascontiguousarray(frame[list(numbers)].to_numpy(float))
+    return None if np.isnan(found).any() else (found, None if text is None else frame[text].to_numpy(str))
 
 
 def _by_csv(path, delimiter, n_columns, numbers, text, skip):
@@ -108,13 +140,17 @@ def _by_csv(path, delimiter, n_columns, numbers, text, skip):
         for _ in range(skip):
             next(rows)
         for number, row in enumerate(filter(None, rows), 1):
-            # A delimiter at the end of a row makes an empty cell too many, which is no error.
-            if len(row) <= last or any(map(str.strip, row[n_columns:])):
-                more = "more" if len(row) < n_columns else "fewer"
-                raise ValueError(f"{path}, row {number}, has {len(row)} cells where the first line has {more}.")
+            _refuse_length(path, number, row, n_columns, last)
             found.append([_number(path, number, j, row[j]) for j in numbers])
             texts.append("" if text is None else row[text])
     return np.array(found, float).reshape(len(found), len(numbers)), None if text is None else np.array(texts, str)
+
+
+def _refuse_length(path, number, row, n_columns, last):
+    """Raise where a row has no cell at ``last``, or too many: an empty one may be, behind a delimiter at its end."""
+    if len(row) <= last or any(map(str.strip, row[n_columns:])):
+        more = "more" if len(row) < n_columns else "fewer"
+        raise ValueError(f"{path}, row {number}, has {len(row)} cells where the first line has {more}.")
 
 
 def _number(path, number, j, cell):
