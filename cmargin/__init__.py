@@ -13,6 +13,7 @@ if TYPE_CHECKING:           # what a type checker cannot follow through `__getat
     from cmargin._runtime.checkpoint import Checkpoint
     from cmargin._runtime.include import get_include
     from cmargin._runtime.show_config import show_config
+    from cmargin.export.saved import load
     from cmargin.pursuit import MarginPursuitClassifier, PegasosClassifier
     from cmargin.slnd import BSNClassifier, SLNDClassifier
     from cmargin.smsvm import SmSVMClassifier
@@ -27,6 +28,7 @@ _HOMES = {
     "nested_cross_validation": "cmargin.smsvm_cv",
     "MarginPursuitClassifier": "cmargin.pursuit",
     "PegasosClassifier": "cmargin.pursuit",
+    "load": "cmargin.export.saved",
     "get_include": "cmargin._runtime.include",
     "show_config": "cmargin._runtime.show_config",
 }
@@ -45,6 +47,7 @@ __all__ = [
     "datasets",
     "export",
     "get_include",
+    "load",
     "margins",
     "nested_cross_validation",
     "plots",

@@ -5,11 +5,14 @@ import platform
 import sys
 import warnings
 import zlib
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import InconsistentVersionWarning as OfScikitLearn
+from sklearn.utils.validation import check_is_fitted
 
+from cmargin._estimators.saved import Saving, write
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin._runtime.aligned import aligned_throughout
 from cmargin._runtime.checkpoint import Checkpoint, Checkpointer
@@ -148,7 +151,33 @@ class InconsistentVersionWarning(OfScikitLearn):
 
 
 class VersionInPickle:
-    """Base of estimators: their pickles hold the version, and their arrays are aligned however they were unpacked."""
+    """Base of estimators: files without code; pickles hold the version, and arrays are aligned however they come."""
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model into a file of arrays and JSON, which `cmargin.load` opens without running anything.
+
+        It predicts the same, to the bit, and `warm_start` goes on from it; what only `partial_fit` of SLND and BSN
+        needs, the low-rank inverse, is left out, and so are ``callback``, ``checkpoint`` and a generator as
+        ``random_state``.
+
+        Parameters
+        ----------
+        path : str or path-like
+            It is replaced when the new file is complete.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Where there are no weights yet.
+
+        Warns
+        -----
+        UserWarning
+            Where another parameter is neither numbers, texts nor arrays: the loaded model has its default.
+        """
+        check_is_fitted(self)
+        saving = Saving()
+        write(path, "estimator", saving.told(self), saving)
 
     def __getstate__(self):
         return dict(super().__getstate__(), _cmargin_version=__version__)

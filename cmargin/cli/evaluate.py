@@ -14,7 +14,7 @@ def run(options):
     """Write the report in the format that is asked for; return the exit status."""
     if options.out is not None:
         check_writable(options.out)
-    model = load(options.model)
+    model = load(options.model, options.trust_pickle)
     table = read_labelled(options.data, options, model)
     facts, curves = report(model, table, os.path.basename(options.data))
     facts = {"model": {"file": os.path.basename(options.model), **model.facts}, **facts}

@@ -1,4 +1,4 @@
-"""A model file: a pickle of the classifier with its scaler, the names of its columns, and facts about its training."""
+"""A model file: the classifier with its scaler, the names of its columns, and facts about its training."""
 
 import pickle
 import warnings
@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 
 from cmargin import __version__
 from cmargin._estimators.identity import InconsistentVersionWarning
-from cmargin._runtime.output import output_file
+from cmargin._estimators.saved import Saving, is_one, read, write
+from cmargin.cli.columns import ColumnEncoder
 from cmargin.cli.errors import print_error
 from cmargin.data.arrays import dense
+from cmargin.export.saved import COMMAND, Restoring
 
-KIND = "cmargin model"
+KIND = "cmargin model"         # of pickles
 BATCH = 1 << 22                # Scores that are held in memory together.
 
 
@@ -48,20 +50,46 @@ class Model:
 
     def save(self, path):
         """Write the model file, which replaces an old one when it is complete."""
-        with output_file(path, "wb") as file:
-            pickle.dump({"kind": KIND, "version": __version__, "model": vars(self)}, file, pickle.HIGHEST_PROTOCOL)
+        saving = Saving()
+        content = {**vars(self), "encoder": None if self.encoder is None else vars(self.encoder)}
+        write(path, COMMAND, saving.told(content), saving)
 
 
-def load(path):
-    """Return the `Model` of a file; ValueError where it is none, and a line on standard error for another version."""
+def load(path, trust_pickle=False):
+    """Return the `Model` of a file; ValueError where it is none, and a line on standard error for another version.
+
+    Versions before this one wrote pickles, which run what is in them: they are opened where they are trusted.
+    """
+    if not is_one(path):
+        if not trust_pickle:
+            raise ValueError(f"{path} is no model of `cmargin fit`, or a pickle of an older one, which can run "
+                             "anything; --trust-pickle opens it.")
+        return _unpickled(path)
+    kind, version, content, arrays = read(path)
+    _tell_version(path, version)
+    found = Restoring(path, arrays).value(content)
+    if kind != COMMAND or not isinstance(found, dict) or "classifier" not in found:
+        raise ValueError(f"{path} is no model of `cmargin fit`, but of the kind {kind!r}.")
+    encoder = found.pop("encoder", None)
+    try:
+        return Model(**found, encoder=None if encoder is None else ColumnEncoder(**encoder))
+    except TypeError as error:
+        raise ValueError(f"{path} is no model of `cmargin fit`: {error}.") from None
+
+
+def _unpickled(path):
     with open(path, "rb") as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore", InconsistentVersionWarning)              # The line below names the file.
+        warnings.simplefilter("ignore", InconsistentVersionWarning)              # a line of ours names the file
         try:
             found = pickle.load(file)
         except Exception as error:               # Unpickling something else can raise any error.
             raise ValueError(f"{path} is no model of `cmargin fit`: {type(error).__name__}.") from None
     if not isinstance(found, dict) or found.get("kind") != KIND:
         raise ValueError(f"{path} is no model of `cmargin fit`.")
-    if found["version"] != __version__:
-        print_error(f"warning: {path} was made by cmargin {found['version']}; this is {__version__}.")
+    _tell_version(path, found["version"])
     return Model(**found["model"])
+
+
+def _tell_version(path, version):
+    if version != __version__:
+        print_error(f"warning: {path} was made by cmargin {version}; this is {__version__}.")

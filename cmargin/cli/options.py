@@ -111,7 +111,9 @@ def _data(command, **more):
 
 def _model(command):
     command.add_argument("--model", metavar="FILE", required=True,
-                         help="from `cmargin fit`; a pickle: open only what you trust")
+                         help="from `cmargin fit`")
+    command.add_argument("--trust-pickle", action="store_true", help=(
+        "open a model of cmargin before 0.1, a pickle, which can run anything that its author wanted"))
 
 
 def _assignment(text):

@@ -13,7 +13,7 @@ def run(options):
     """Write what ``--what`` asks for; return the exit status."""
     if options.out is not None:
         check_writable(options.out)
-    model = load(options.model)
+    model = load(options.model, options.trust_pickle)
     classifier = model.classifier
     table = read(options.data, options, model)
     if not hasattr(classifier, CALLS[options.what]):

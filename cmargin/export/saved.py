@@ -1,0 +1,143 @@
+"""Models from files in which there is no code (`cmargin._estimators.saved`)."""
+
+import os
+import warnings
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
+
+from cmargin._core.rows._structure import check_structure
+from cmargin._estimators.identity import InconsistentVersionWarning
+from cmargin._estimators.saved import read
+from cmargin._runtime.aligned import aligned
+from cmargin._version import __version__
+
+ESTIMATOR, COMMAND = "estimator", "command"      # the kinds of files
+OURS = {"SLNDClassifier": "slnd", "BSNClassifier": "slnd", "SmSVMClassifier": "smsvm", "SmSVMClassifierCV": "smsvm_cv",
+        "MarginPursuitClassifier": "pursuit", "PegasosClassifier": "pursuit"}
+SCIKIT_LEARN = {kind.__name__: kind for kind in (StandardScaler, Normalizer, SimpleImputer, OneHotEncoder)}
+
+
+def load(path: Any) -> Any:
+    """The model of a file that ``model.save(path)`` or `cmargin fit` wrote. Nothing in the file is run.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    estimator
+        As it was saved, but for what only a further fit needs. Of a file of `cmargin fit`, a pipeline of the scaler and
+        the classifier.
+
+    Raises
+    ------
+    ValueError
+        Where it is no such file, is cut short or was altered; and for a file of `cmargin fit` whose features were made
+        of columns of texts or with gaps, which only `cmargin predict` can read.
+
+    Warns
+    -----
+    InconsistentVersionWarning
+        Where another version of this package wrote it.
+    """
+    kind, version, content, arrays = read(os.fspath(path))
+    made = Restoring(path, arrays).value(content)
+    if version != __version__:
+        warnings.warn(InconsistentVersionWarning(type(made).__name__, version), stacklevel=2)
+    if kind == ESTIMATOR:
+        return made
+    if kind != COMMAND or not isinstance(made, dict) or "classifier" not in made:
+        raise ValueError(f"{path} is no model file of cmargin: its kind is {kind!r}.")
+    if made.get("encoder") is not None:
+        raise ValueError(f"{path} makes its features of columns of texts or with gaps: `cmargin predict` reads it.")
+    scaler = made.get("scaler")
+    return made["classifier"] if scaler is None else make_pipeline(scaler, made["classifier"])
+
+
+class Restoring:
+    """Turns JSON back into values, with ``arrays`` by their names."""
+
+    def __init__(self, path, arrays):
+        self.path, self.arrays = path, arrays
+
+    def value(self, told):
+        """What `cmargin._estimators.saved.Saving.told` was given."""
+        try:
+            return self._value(told)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+            raise ValueError(f"{self.path} is no model file of cmargin, or was altered: {error}.") from None
+
+    def _value(self, told):
+        if not isinstance(told, dict):
+            if isinstance(told, list):
+                raise ValueError("a list without a name")
+            return told
+        (kind, content), = told.items()
+        return getattr(self, {"list": "_list", "tuple": "_tuple", "dict": "_dict", "csr": "_csr", "array": "_array",
+                              "texts": "_texts", "dtype": "_dtype", "estimator": "_estimator"}[kind])(content)
+
+    def _list(self, content):
+        return [self._value(item) for item in content]
+
+    def _tuple(self, content):
+        return tuple(self._list(content))
+
+    def _dict(self, content):
+        return {self._value(key): self._value(item) for key, item in content}
+
+    def _array(self, name):
+        return aligned(self.arrays[name])
+
+    def _texts(self, name):
+        return self.arrays[name].astype(object)
+
+    def _dtype(self, name):
+        return np.dtype(str(name))
+
+    def _csr(self, content):
+        *parts, shape = content
+        matrix = sp.csr_matrix(tuple(self.arrays[part] for part in parts), shape=tuple(map(int, shape)))
+        check_structure(matrix)
+        return matrix
+
+    def _estimator(self, content):
+        name = content["class"]
+        kind = SCIKIT_LEARN.get(name) or class_of(name)
+        parameters = {key: self._value(item) for key, item in content["parameters"].items()}
+        model = kind(**parameters)
+        fitted = {key: self._value(item) for key, item in content["fitted"].items()}
+        strange = [key for key in fitted if hasattr(kind, key) and callable(getattr(kind, key))]
+        if strange or any(key.startswith("__") for key in fitted):
+            raise ValueError(f"a fit of {name} leaves no {', '.join(strange) or 'such attributes'}")
+        vars(model).update(fitted)
+        _check(model)
+        return model
+
+
+def class_of(name):
+    """The class of this package that has the name; ValueError for any other."""
+    if name in OURS:
+        return getattr(import_module(f"cmargin.{OURS[name]}"), name)
+    baselines = import_module("cmargin.baselines")
+    if name in baselines.__all__:
+        return getattr(baselines, name)
+    raise ValueError(f"there is no class {name!r}")
+
+
+def _check(model):
+    """Raise ValueError where weights do not fit each other: what is computed from them trusts that they do."""
+    known = vars(model)
+    if "coef_" not in known or "classes_" not in known:
+        return
+    coef, intercept, n = known["coef_"], known["intercept_"], known.get("n_features_in_")
+    if coef.ndim != 2 or intercept.shape != coef.shape[:1] or (n is not None and coef.shape[1] != n):
+        raise ValueError(f"coef_ of shape {coef.shape} beside intercept_ of {intercept.shape} and {n} features")
+    if np.ndim(known["classes_"]) != 1 or coef.shape[0] not in (1, len(known["classes_"])):
+        raise ValueError(f"{coef.shape[0]} rows of coef_ for {len(known['classes_'])} classes")
