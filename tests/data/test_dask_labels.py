@@ -158,13 +158,13 @@ def test_dates_on_workers_are_refused():
                 call()
 
 
-def test_the_example_of_the_readme_warns_of_nothing():
+def test_the_example_of_the_guide_warns_of_nothing():
     # Workers logged "Sizeof calculation for object of type 'list' failed" and, at the end, where the client was left
     # open, "caused the cluster to lose already computed task(s)": pages of both.
-    readme = ROOT / "README.md"
-    if not readme.exists():
+    guide = ROOT / "doc" / "guide" / "scale_out.md"
+    if not guide.exists():
         pytest.skip("the tests are alone")
-    text = readme.read_text()
+    text = guide.read_text()
     example = text[text.index("import dask.array as da"):].partition("```")[0]
     for large, small in (("1_000_000", "20_000"), ("125_000", "2_500"),
                          ("Client()", "Client(n_workers=1, threads_per_worker=1, dashboard_address='127.0.0.1:0')")):
