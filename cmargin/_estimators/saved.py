@@ -14,7 +14,6 @@ import warnings
 import zipfile
 
 import numpy as np
-import scipy.sparse as sp
 
 from cmargin._runtime.output import output_file
 from cmargin._version import __version__
@@ -45,7 +44,7 @@ class Saving:
             return {type(value).__name__: [self.told(item) for item in value]}
         if isinstance(value, dict):
             return {"dict": [[self.told(key), self.told(item)] for key, item in value.items()]}
-        if sp.issparse(value):
+        if hasattr(value, "tocsr"):
             value = value.tocsr()
             parts = (value.data, value.indices, value.indptr)
             return {"csr": [*(self.array(part) for part in parts), [int(length) for length in value.shape]]}

@@ -9,11 +9,11 @@ from cmargin._estimators.validation import InvalidParameterError
 from cmargin.cli.columns import NO_LABEL
 from cmargin.cli.kinds import TABLES, kind_of
 from cmargin.cli.labels import labels_from
-from cmargin.cli.matrices import read_10x, read_h5ad, read_hdf5, read_mat, read_mtx
 from cmargin.cli.tables import Table, read_arff, read_csv, read_feather, read_parquet
 from cmargin.data.containers import missing
 from cmargin.data.files import open_files
 from cmargin.data.files.arrays_in_files import array_of_npy
+from cmargin.data.files.matrices import read_10x, read_h5ad, read_hdf5, read_mat, read_mtx
 from cmargin.data.files.npz import read_npz
 from cmargin.data.files.sources import labels_of
 from cmargin.data.files.svmlight import read_svmlight

@@ -14,10 +14,10 @@ from cmargin.cli.columns import (
     refuse_gaps,
 )
 from cmargin.cli.labels import labels_from
-from cmargin.cli.matrices import library
 from cmargin.data.containers import missing
 from cmargin.data.files.arrays_in_files import opened
 from cmargin.data.files.delimited import NotANumber, first_row, read_cells, read_texts
+from cmargin.data.files.matrices import library
 from cmargin.data.files.parquet import open_parquet, refuse_lists
 from cmargin.data.files.text import opened_text
 
