@@ -22,6 +22,11 @@ class Result:
     n_iter: int = 0
     status: str = "running"                # see `STATUS` in `cmargin._core.newton._memory` and `._pursuit`
     history: list = field(default_factory=list)
+    # S and v (n_penalised,) of the dual variables behind ``dual``, and what rounding may have taken from |v|; v None:
+    # there is no dual value but the 0 of a = 0
+    total: float = 0.0
+    v: np.ndarray | None = None
+    noise: np.ndarray | float = 0.0
     gradient_norm: float = np.inf          # relative to w = 0; of margin pursuit, as what follows
     scale: float = np.nan
     reads: float = 0.0

@@ -19,6 +19,7 @@ cdef struct dual_state:
     double limit                 # reads after which it ends, chosen by the user
     double objective
     double best_dual
+    double best_total            # the total behind it, with `best_v`
     double gap                   # of the sweeps at the last evaluation,
     double read                  # reads until then
     int n_iter
@@ -41,6 +42,7 @@ cdef struct dual_state:
     bint pauses                  # after every evaluation
     # ---- the point
     double *best_w               # (n_result,)
+    double *best_v               # (m + 1,) v of the dual variables behind best_dual
     dual_status leaving          # what to end with after a last evaluation; RUNNING: nothing
     # ---- the machine
     dual_stage stage

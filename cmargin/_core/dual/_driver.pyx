@@ -202,10 +202,14 @@ cdef void evaluation_done(dual_state *at, const double *a, const double *w) noex
     cdef dual_point point
     cdef penalty_t ridge = penalty_of(at.l2, 0)
     cdef double *scratch = at.room + 4 * at.rows.n + n_columns
+    cdef double bound
     point.total, point.n, point.v = at.l2 * gain_of_all(at.rows, a), n_columns, at.room + 4 * at.rows.n
     for j in range(n_columns):
         point.v[j] = at.l2 * w[j]
-    at.best_dual = max(at.best_dual, dual_bound(&point, &ridge, NULL, scratch))
+    bound = dual_bound(&point, &ridge, NULL, scratch)
+    if bound > at.best_dual:
+        at.best_dual, at.best_total = bound, point.total
+        memcpy(at.best_v, point.v, n_columns * sizeof(double))
     choose_rows(at.sweeps, at.room)
     free(at.room)
     at.room = NULL

@@ -34,14 +34,15 @@ cdef class DualDriver(Worker):
     cdef readonly DualBlocks source
     cdef readonly DualSweeps sweeps
     cdef readonly object a, w
-    cdef object best_w
+    cdef object best_w, best_v
 
     def __init__(self, DualBlocks rows, problem, settings, Py_ssize_t n_result, uint64_t[::1] stream, double limit,
                  bint gives_up, double trial, double first_evaluation, double hopeless_from, double patience,
                  double largest):
         cdef dual_state *at = &self.at
-        cdef double[::1] best_w = np.zeros(n_result)
-        self.a, self.w, self.best_w = np.zeros(rows.rows.n), np.zeros(rows.rows.m + 1), best_w.base
+        cdef double[::1] best_w = np.zeros(n_result), best_v = np.zeros(rows.rows.m + 1)
+        self.a, self.w = np.zeros(rows.rows.n), np.zeros(rows.rows.m + 1)
+        self.best_w, self.best_v, at.best_v = best_w.base, best_v.base, &best_v[0]
         must_fit(n_result == rows.rows.m + (rows.rows.bias > 0) and n_result > 0, "DualDriver")
         self.source, self.sweeps = rows, DualSweeps(rows, self.a, self.w, stream, patience)
         at.rows, at.sweeps, at.l2, at.n_result = &rows.rows, &self.sweeps.at, problem.penalty.l2, n_result
@@ -122,6 +123,8 @@ cdef class DualDriver(Worker):
         result.history = self.history()
         if at.objective < INFINITY:
             result.w = self.best_w.copy()
+        if at.best_dual > 0:
+            result.total, result.v = at.best_total, self.best_v[:at.n_result - at.rows.free].copy()
 
     def history(self):
         """A list of ``HISTORY_COLUMNS`` numbers for every evaluation."""
@@ -151,7 +154,7 @@ cdef class DualDriver(Worker):
         """What it is at a pause, a dictionary; its arrays are those that it goes on with."""
         cdef span spans[2]
         self.spans_of(spans)
-        return dict(numbers=serialised(spans, 2), sweeps=self.sweeps.kept(), w=self.best_w, history=self.history(),
+        return dict(numbers=serialised(spans, 2), sweeps=self.sweeps.kept(), w=self.best_w, v=self.best_v, history=self.history(),
                     seconds=seconds() - self.at.started)
 
     def take_back(self, dict kept):
@@ -161,7 +164,7 @@ cdef class DualDriver(Worker):
         self.spans_of(spans)
         restore(spans, 2, kept["numbers"])
         self.sweeps.take_back(kept["sweeps"])                        # a and w too
-        self.best_w[:] = kept["w"]
+        self.best_w[:], self.best_v[:] = kept["w"], kept["v"]
         at.started = seconds() - kept["seconds"]
         free(at.history)
         at.history = NULL

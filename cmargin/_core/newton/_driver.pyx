@@ -466,13 +466,19 @@ cdef void on_objective(void *driver, double loss, const double *squares) noexcep
         settled(at)
 
 
+cdef double total_held(const newton_state *at) noexcept nogil:
+    # with a free intercept the sum of a y is 0 to rounding only, and costs the intercept times that
+    cdef double total = at.bound.best.total
+    if at.penalty.user.free >= 0:
+        total -= at.problem.rounding * fabs(at.bound.best_w[at.penalty.user.free]) * total
+    return total
+
+
 cdef void settled(newton_state *at) noexcept nogil:
     cdef dual_point best = at.bound.best
     cdef Py_ssize_t j
     if at.bound.has_best:
-        if at.penalty.user.free >= 0:
-            # The sum of a y is 0 to rounding only, and costs the intercept times that.
-            best.total -= at.problem.rounding * fabs(at.bound.best_w[at.penalty.user.free]) * best.total
+        best.total = total_held(at)
         for j in range(at.p):
             at.point.taken[j] = at.problem.rounding * at.bound.rms[j]
         at.bound.best_dual = dual_bound(&best, &at.penalty.user, at.point.taken, at.point.scratch)

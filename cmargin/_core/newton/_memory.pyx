@@ -14,7 +14,9 @@ from cmargin._core.newton._asking cimport PAUSE, Driver
 from cmargin._core.penalties._penalties cimport has_bound, has_kinks, take_penalty
 from cmargin._core.util._serialise cimport copied, restore, serialised, span
 from cmargin._core.util._clock cimport seconds
-from cmargin._core.newton._driver cimport go_on, newton_answers_to, newton_begin, newton_leave, newton_settle
+from cmargin._core.newton._driver cimport (
+    go_on, newton_answers_to, newton_begin, newton_leave, newton_settle, total_held,
+)
 from cmargin._core.newton._point cimport history_columns, rounding_of
 from cmargin._core.newton._serialise cimport N_SPANS, newton_spans
 from cmargin._core.newton._state cimport WAITING, newton_state, status_id
@@ -157,6 +159,17 @@ cdef class Newton(Driver):
         self.vectors[W, :self.at.p] = self.vectors[BEST_W, :self.at.p] = w
 
     @property
+    def rms(self):
+        """(n_columns,) root mean squares of the columns, or None: they are not known."""
+        return self.vectors[RMS, :self.at.p].copy() if self.at.bound.knows_rms else None
+
+    def take_rms(self, rms):
+        """`rms` of another driver of rows of the same weights, before it begins."""
+        must_fit(len(rms) == self.at.p, "take_rms")
+        self.vectors[RMS, :self.at.p] = rms
+        self.at.bound.knows_rms = True
+
+    @property
     def has_scale(self):
         """Whether the curvature of every column is known from a subset of the rows."""
         return self.at.curvature.has_scale
@@ -187,6 +200,9 @@ cdef class Newton(Driver):
         result.objective, result.dual, result.width = at.bound.objective, at.bound.best_dual, at.smoothing.width
         result.passes, result.n_iter, result.status = at.counts.passes, at.counts.n_iter, STATUS[at.status]
         result.history = self.earlier + self.history()
+        if at.bound.has_best:
+            result.total, result.v = total_held(at), self.vectors[BEST_V, :at.bound.best.n].copy()
+            result.noise = at.problem.rounding * self.vectors[RMS, :at.bound.best.n]
 
     def history(self, Py_ssize_t first=0):
         """A list of `history_columns` numbers for every evaluation from ``first`` on."""

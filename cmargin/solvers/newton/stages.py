@@ -30,6 +30,11 @@ class Shared:
         self.known = []                          # outcomes of probes that concern all problems
         self._dual, self._reduced = None, {}
 
+    rms = None                                   # root mean squares of all columns, where a driver was to tell
+
+    def hear(self, driver):
+        """A driver on all rows has ended."""
+
     def learn(self, settings):
         """Measure what decides for all problems alike."""
         stage = next_stage(self.stats, self.about, settings, self.known)
@@ -71,6 +76,11 @@ class Stages:
         if self._rows is None:
             self._rows = self.shared.source.row_pass(self.signed_weight, intercept=self.shared.intercept,
                                                      n_threads=self.n_threads)
+        return self._rows
+
+    @property
+    def rows_made(self):
+        """`rows` where a stage has wanted them; None: none has."""
         return self._rows
 
     def drivers(self):
@@ -133,6 +143,12 @@ class Stages:
         self.found = None
         return driver
 
+    def tell(self, driver):
+        """A driver on all rows, before it begins, how large the columns are, where that is known. Returns it."""
+        if self.shared.rms is not None:
+            driver.take_rms(self.shared.rms)
+        return driver
+
     def start_of(self, stage):
         """Weights to begin with, or None; what a stage before has reached counts only where one goes on from it."""
         if stage.start == "last":
@@ -156,7 +172,8 @@ class Stages:
         driver = ContinuationNewton(self.rows, self.shared.problem, self.settings, self.result, None,
                                     self.start_of(stage), self.before, stage.products, True)
         self.before = driver
-        yield self.begin(driver, "products")
+        yield self.begin(self.tell(driver), "products")
+        self.shared.hear(driver)
         if self.result.status == "left":
             self.result.status = "running"
             return Outcome("products", "left")
@@ -263,7 +280,8 @@ class Stages:
         if stage.working_set and (self.found is not None or w is not None):
             # from 0, over files, each problem would read its working set apart
             driver.let_use_working_set(shares(*rows.sides()[0]), driver.has_scale)
-        yield self.begin(driver, "newton")
+        yield self.begin(self.tell(driver), "newton")
+        self.shared.hear(driver)
         return Outcome("newton")
 
     def published(self, stage):

@@ -1,0 +1,203 @@
+"""What a primal and a dual point found at some penalties prove at others: objectives and bounds by arithmetic.
+
+A point w with its risk R(w), the mean loss, has at any penalties the objective
+
+    P(w; l2, l1) = R(w) + l1 |w|_1 + l2 |w|^2 / 2,
+
+and dual variables a, whose S = (1/N) sum s G(a) and v = (1/N) sum s a y x no penalty enters, have the dual value
+
+    D(a; l2, l1) = max over 0 <= t <= 1 of  t S - |soft(t v, l1)|^2 / (2 l2)           (``_core/penalties/_penalties``).
+
+So one pair proves a gap for an interval of penalties (Giesen, Jaggi and Laue 2012). Two pairs prove far more between
+them, as R is convex and G concave. For 0 <= k <= 1
+
+    P(k w1 + (1 - k) w2) <= k R(w1) + (1 - k) R(w2) + penalty at k w1 + (1 - k) w2,
+    D(k a1 + (1 - k) a2) >= bound of  k S1 + (1 - k) S2  and  k v1 + (1 - k) v2,
+
+each at a k of its own. Where w hardly changes with l2, v = l2 w is proportional to l2 and S is linear in it: no dual
+variables of one penalty are near those of another, and those between them are all but optimal.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cmargin._core.newton._bound import gap
+from cmargin._core.penalties._penalties import bound
+
+GOLDEN = (np.sqrt(5) - 1) / 2
+SECTIONS = 12                  # golden sections by which a k is found, to 0.3 % of its range
+
+
+class Pair:
+    """A primal and a dual point found at the penalties ``l2`` and ``l1``, and the numbers that others are made of."""
+
+    def __init__(self, result, penalty, free):
+        """``result``: `Result` of a problem of that ``penalty``, whose column ``free`` is not penalised, or None."""
+        w = result.w[:free]
+        self.l2, self.l1, self.w, self.result = penalty.l2, penalty.l1, result.w, result
+        self.square, self.size = float(w @ w), float(np.abs(w).sum())
+        self.risk = result.objective - penalty.value(w)
+        self.total, self.v = result.total, np.zeros(len(w)) if result.v is None else result.v
+        self.v_square = float(self.v @ self.v)
+        self.noise = float(np.max(result.noise, initial=0.0))      # of every |v_j|
+
+    def objective(self, l2, l1):
+        return self.risk + l1 * self.size + l2 / 2 * self.square
+
+    def dual(self, l2, l1):
+        return dual_value(self.total, self.v, self.v_square, self.noise, l2, l1)
+
+
+def dual_value(total, v, v_square, noise, l2, l1):
+    """The dual value D of S and v, ``v_square`` its square, each |v_j| at most ``noise`` larger."""
+    if l1 > 0 or not l2 > 0:
+        return bound(total, v, l2, l1, noise)
+    square = (np.sqrt(v_square) + noise * np.sqrt(len(v)))**2
+    if not (total > 0 and np.isfinite(total) and np.isfinite(square)):
+        return 0.0
+    t = min(1.0, l2 * total / square) if square > 0 else 1.0
+    return max(0.0, t * total - t * t * square / (2 * l2))
+
+
+@dataclass
+class Certified:
+    """Weights and what is proven of them: ``objective`` is at least theirs, ``dual`` at most the minimum."""
+
+    l2: float
+    l1: float
+    objective: float
+    dual: float
+    primal_parts: tuple        # of (part, `Pair`): the weights are the sum of part times w
+    dual_parts: tuple          # the same of the dual variables
+
+    @property
+    def gap(self):
+        """(P - D) / P, see `cmargin._core.newton._bound.gap`."""
+        return gap(self.objective, self.dual)
+
+    @property
+    def w(self):
+        """(p,) a new array."""
+        return sum(part * pair.w for part, pair in self.primal_parts)
+
+    @property
+    def dual_point(self):
+        """S and v (n_penalised,)."""
+        return sum(part * pair.total for part, pair in self.dual_parts), \
+            sum(part * pair.v for part, pair in self.dual_parts)
+
+
+class Bracket:
+    """What two pairs prove between their penalties; one pair twice: what it proves alone."""
+
+    def __init__(self, first, second):
+        self.first, self.second = first, second
+        self.w_product = self.v_product = None
+        self._found = {}
+
+    def _products(self):
+        if self.w_product is None:
+            a, b = self.first, self.second
+            self.w_product, self.v_product = float(a.w[:len(a.v)] @ b.w[:len(b.v)]), float(a.v @ b.v)
+
+    def certify(self, l2, l1=0.0, alone=False):
+        """`Certified`, of the best of what can be told without rows. ``alone``: of w itself, never between two."""
+        asked = l2, l1, alone
+        if asked not in self._found:
+            self._found[asked] = self._certified(*asked)
+        return self._found[asked]
+
+    def _certified(self, l2, l1, alone):
+        a, b = self.first, self.second
+        primal = min((one.objective(l2, l1), i, ((1.0, one),)) for i, one in enumerate((a, b)))
+        dual = max((one.dual(l2, l1), i, ((1.0, one),)) for i, one in enumerate((a, b)))
+        found = Certified(l2, l1, primal[0], dual[0], primal[2], dual[2])
+        if a is b or not np.isfinite(found.objective):
+            return found
+        self._products()
+        value, k = self._dual_between(l2, l1)
+        if value > found.dual:
+            found.dual, found.dual_parts = value, ((k, a), (1 - k, b))
+        if not alone:
+            value, k = self._primal_between(l2, l1)
+            if value < found.objective:
+                found.objective, found.primal_parts = value, ((k, a), (1 - k, b))
+        return found
+
+    def _primal_between(self, l2, l1):
+        # the quadratic in k with l1 (k |w1|_1 + (1 - k) |w2|_1) in place of l1 |w|_1, which is no more
+        a, b = self.first, self.second
+        slope = a.risk - b.risk + l1 * (a.size - b.size) + l2 * (self.w_product - b.square)
+        bend = l2 * (a.square - 2 * self.w_product + b.square)
+        k = min(1.0, max(0.0, -slope / bend)) if bend > 0 else float(slope < 0)
+        square = k * k * a.square + 2 * k * (1 - k) * self.w_product + (1 - k)**2 * b.square
+        return k * a.risk + (1 - k) * b.risk + l1 * (k * a.size + (1 - k) * b.size) + l2 / 2 * square, k
+
+    def _dual_between(self, l2, l1):
+        a, b, noise = self.first, self.second, max(self.first.noise, self.second.noise)
+
+        def value(k):
+            square = k * k * a.v_square + 2 * k * (1 - k) * self.v_product + (1 - k)**2 * b.v_square
+            v = k * a.v + (1 - k) * b.v if l1 > 0 else a.v       # of l2 alone its square is enough
+            return dual_value(k * a.total + (1 - k) * b.total, v, max(0.0, square), noise, l2, l1)
+
+        if l1 > 0:
+            return highest(value)
+        bend = a.v_square - 2 * self.v_product + b.v_square
+        k = (l2 * (a.total - b.total) - self.v_product + b.v_square) / bend if bend > 0 else 0.0
+        k = min(1.0, max(0.0, k))
+        return value(k), k
+
+
+def highest(value):
+    """(value(k), k) at about the largest of a concave function over 0 <= k <= 1."""
+    low, high = 0.0, 1.0
+    inner = [high - GOLDEN, GOLDEN]
+    values = [value(k) for k in inner]
+    for _ in range(SECTIONS):
+        if values[0] >= values[1]:
+            high, inner[1], values[1] = inner[1], inner[0], values[0]
+            inner[0] = high - GOLDEN * (high - low)
+            values[0] = value(inner[0])
+        else:
+            low, inner[0], values[0] = inner[0], inner[1], values[1]
+            inner[1] = low + GOLDEN * (high - low)
+            values[1] = value(inner[1])
+    return max(zip(values, inner, strict=True))
+
+
+class Pairs:
+    """The pairs of one problem, by falling l2, and what they prove at any penalties."""
+
+    def __init__(self):
+        self.pairs, self._brackets = [], {}
+
+    def __len__(self):
+        return len(self.pairs)
+
+    def add(self, pair):
+        """Keep ``pair``, in place of one of the same penalties."""
+        self.pairs = [one for one in self.pairs if (one.l2, one.l1) != (pair.l2, pair.l1)]
+        place = int(np.searchsorted([-one.l2 for one in self.pairs], -pair.l2))
+        self.pairs.insert(place, pair)
+        beside = {(id(a), id(b)) for a, b in zip(self.pairs, self.pairs[1:], strict=False)}
+        self._brackets = {key: bracket for key, bracket in self._brackets.items() if key in beside}
+
+    def bracket(self, l2):
+        """`Bracket` of the pairs on either side of ``l2``, or of the only one on its side twice; None without any."""
+        if not self.pairs:
+            return None
+        place = int(np.searchsorted([-one.l2 for one in self.pairs], -l2))
+        first, second = self.pairs[max(0, place - 1)], self.pairs[min(place, len(self.pairs) - 1)]
+        if first is second:
+            return Bracket(first, second)
+        key = (id(first), id(second))
+        if key not in self._brackets:
+            self._brackets[key] = Bracket(first, second)
+        return self._brackets[key]
+
+    def certify(self, l2, l1=0.0, alone=False):
+        """`Certified` at these penalties by the pairs next to them; None where there are none."""
+        bracket = self.bracket(l2)
+        return None if bracket is None else bracket.certify(l2, l1, alone)

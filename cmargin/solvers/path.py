@@ -1,0 +1,202 @@
+"""Fits of the same problems at one penalty after the other, each certified, and only where no earlier fit certifies it.
+
+`PathSolver` has the rows of all binary problems of a fit (or of a fold: rows that it leaves out weigh 0), and is asked
+for penalties in any order, or for all at once, which takes fewer fits:
+
+    path = PathSolver(source, labels, weights, loss=HINGE, settings=Settings(tol=1e-3), n_threads=2)
+    path.solve_all(l2s)                              # fits where they prove most; `solve` is then arithmetic
+    for l2 in l2s:
+        for certified in path.solve(l2):             # one `Certified` a problem, in their order
+            certified.w, certified.objective, certified.gap
+    path.certify(l2)                                 # the same of what is known, whatever the gap is
+    path.passes, path.n_solved                       # reads of the data and fits so far, of all problems
+
+``certified.w``, made anew when it is asked for, is (n_features + intercept,), the intercept last. Its gap is at most
+``settings.tol`` unless the fit behind it fell short or was stopped (``path.stopped``: "max_time", "stopped" or None).
+A pair of points at other penalties is used where it proves ``tol`` (`cmargin.solvers.certified`); fits are made to
+`CLOSER` times ``tol``, so that there is something left of it beside them, and begin at the best weights that the pairs
+beside them prove.
+"""
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+
+from cmargin._runtime.clock import TimeUp
+from cmargin.data.loss import HINGE
+from cmargin.solvers.certified import Pair, Pairs
+from cmargin.solvers.newton.continuation import ContinuationNewton
+from cmargin.solvers.newton.parts import NO_PARTS
+from cmargin.solvers.newton.slices import side_by_side
+from cmargin.solvers.newton.stages import Shared, Stages
+from cmargin.solvers.penalty import ElasticNet
+from cmargin.solvers.plan import ProblemStats, refuse
+from cmargin.solvers.problem import Problem, Settings
+from cmargin.solvers.result import Result
+
+CLOSER = 0.3                   # tolerance of a fit over the user's
+FAR = 0.5                      # gap of what is known from which on a fit begins without it
+
+
+class PathSolver:
+    """Binary problems on the same rows, at any penalties.
+
+    ``labels``: `Labels`, or whatever has a length and ``signed_weight(c, weights)``; ``weights`` (n_rows,) of the rows,
+    or None. ``settings``: `Settings`, of which ``tol`` is what is proven at every penalty. ``seeds``: (n_problems,) or
+    None, 0. ``one_by_one``: a problem after the other by all threads, and not several side by side by a thread each.
+    ``l2_min``: the least that will be asked, where it is known: wide rows are reduced once, for that.
+    ``keeps_rows``: what is kept of every row, about ten numbers for each problem, stays from fit to fit.
+    ``note(c, penalty, result)`` is called after every fit.
+    """
+
+    def __init__(self, source, labels, weights=None, *, loss=HINGE, intercept=True, penalize_intercept=False,
+                 settings=None, n_threads=1, seeds=None, one_by_one=True, l2_min=None, keeps_rows=True, note=None):
+        self.source, self.labels, self.weights = source, labels, weights
+        self.settings = Settings() if settings is None else settings
+        self.intercept, self.n_threads, self.one_by_one = bool(intercept), n_threads, one_by_one
+        self.keeps_rows, self.seeds = keeps_rows, np.zeros(len(labels), np.intp) if seeds is None else seeds
+        self.p, self.note = source.n_features + self.intercept, note
+        free = source.n_features if intercept and not penalize_intercept else None
+        problem = Problem(ElasticNet(0.0 if l2_min is None else l2_min), free, loss)
+        about = ProblemStats(loss, problem.penalty, self.p, len(labels))
+        least = None if l2_min is None else np.sqrt(CLOSER * self.settings.tol * l2_min)
+        self.shared = SharedByPenalties(source, problem, about, weights, self.intercept, least)
+        self.pairs = [Pairs() for _ in range(len(labels))]
+        self._rows = [None] * len(labels)        # `RowPass`es
+        self.passes, self.n_solved, self.stopped = 0.0, 0, None
+
+    def certify(self, l2, l1=0.0):
+        """What the pairs so far prove at these penalties: a `Certified` for every problem, None before any fit."""
+        return [pairs.certify(l2, l1) for pairs in self.pairs]
+
+    def solve(self, l2, l1=0.0):
+        """The problems' `Certified`, each to ``tol``: those that no pair proves are solved."""
+        penalty = ElasticNet(l2, l1)
+        self._solve([(c, penalty) for c, known in enumerate(self.certify(l2, l1)) if not self.is_enough(known)])
+        return self.certify(l2, l1)
+
+    def solve_all(self, l2s, l1s=None):
+        """Prove ``tol`` at all these penalties, by fits at both ends and then where least is proven, until all is.
+
+        ``l1s``: as many, or None, 0. A penalty at which a fit falls short of ``tol`` is not tried again.
+        """
+        grid = [ElasticNet(*both) for both in zip(l2s, np.zeros(len(l2s)) if l1s is None else l1s, strict=True)]
+        grid.sort(key=lambda penalty: -penalty.l2)
+        tried = [set() for _ in self.pairs]
+        for end in (grid[0], grid[-1]):
+            self.solve(end.l2, end.l1)
+            for done in tried:
+                done.add(end)
+        while self.stopped is None and (lacking := [found for c in range(len(self.pairs))
+                                                    if (found := self._least_proven(c, grid, tried[c])) is not None]):
+            for c, penalty in lacking:
+                tried[c].add(penalty)
+            self._solve(lacking)
+
+    def _least_proven(self, c, grid, tried):
+        """(c, penalty) of the largest gap over ``tol`` but at those ``tried``, or None."""
+        gaps = [(self.pairs[c].certify(penalty.l2, penalty.l1).gap, penalty) for penalty in grid
+                if penalty not in tried]
+        worst, penalty = max(gaps, key=lambda one: one[0], default=(0.0, None))
+        return None if worst <= self.settings.tol else (c, penalty)
+
+    def is_enough(self, known):
+        return known is not None and known.gap <= self.settings.tol
+
+    def let_go(self):
+        """Give up what is kept of the rows; pairs stay."""
+        self._rows = [None] * len(self.labels)
+
+    # ------------------------------------------------------------ fits
+
+    def _solve(self, asked):
+        """Fit problems c at penalties, ``asked``: a list of both, each problem once."""
+        if not asked or self.stopped is not None:
+            return
+        settings = replace(self.settings, tol=CLOSER * self.settings.tol)
+        fits = [Fit(c, penalty, Result(np.zeros(self.p), status="waiting")) for c, penalty in asked]
+        ways = [self._way(fit, settings) for fit in fits]
+        if self.source.shares_reads and len(fits) > 1:
+            side_by_side(ways, 1, "stopped", at_once=self.source.problems_at_once(len(fits)))
+        elif self.one_by_one or len(fits) == 1:
+            for way in ways:
+                for driver in way:
+                    driver.finish(NO_PARTS)
+        else:
+            side_by_side(ways, self.n_threads, "stopped")
+        for fit in fits:
+            self._keep(fit)
+
+    def _keep(self, fit):
+        result = fit.result
+        self.passes += result.passes
+        if result.status in ("stopped", "max_time", "waiting"):
+            self.stopped = "max_time" if result.status == "waiting" else result.status
+        if np.isfinite(result.objective):
+            self.pairs[fit.c].add(Pair(result, fit.penalty, self.shared.problem.free))
+            self.n_solved += 1
+            if self.note is not None:
+                self.note(fit.c, fit.penalty, result)
+
+    def _way(self, fit, settings):
+        """Yield the drivers that make a fit, one after the other."""
+        c, penalty, result = fit.c, fit.penalty, fit.result
+        if settings.clock.late or (settings.between is not None and settings.between()):
+            return
+        known = self.pairs[c].certify(penalty.l2, penalty.l1)
+        warm = known is not None and known.gap < FAR
+        shared = self.shared.at(penalty, warm)
+        refuse(shared.about, settings, shared.stats)
+        shared.learn(settings)
+        result.status = "running"
+        n_threads = self.n_threads if self.one_by_one or len(self.labels) == 1 else 1
+        stages = Stages(shared, self.labels.signed_weight(c, self.weights), settings, result, self.seeds[c], n_threads,
+                        known.w if warm else None, rows=self._rows[c])
+        try:
+            for driver in stages.drivers():
+                yield driver.of_problem(c, NO_PARTS)
+        except TimeUp:                           # while rows of a subset were gathered
+            result.status = "max_time"
+        if not np.isfinite(result.objective) and (self.source.in_memory or not settings.clock.late):
+            last = ContinuationNewton(stages.rows, shared.problem, Settings(), result, w=result.w)
+            last.certify(result.status)
+            yield last.of_problem(c, NO_PARTS)
+        self._rows[c] = stages.rows_made if self.keeps_rows else None
+
+
+class Fit:
+    """One problem at one pair of penalties."""
+
+    def __init__(self, c, penalty, result):
+        self.c, self.penalty, self.result = c, penalty, result
+
+
+class SharedByPenalties(Shared):
+    """`Shared` of the problems at one pair of penalties, with what all penalties have in common.
+
+    ``least``: rows are reduced to within that length once, for all penalties; None: for each as it wants.
+    """
+
+    def __init__(self, source, problem, about, weights, intercept, least):
+        super().__init__(source, problem, about, weights, intercept)
+        self.least, self.columns = least, {}     # the columns' sizes, once they are known
+
+    def at(self, penalty, warm):
+        """The same with another penalty; ``warm``: there are weights to begin with."""
+        other = copy.copy(self)
+        other.problem = replace(self.problem, penalty=penalty)
+        other.about = replace(self.about, penalty=penalty, warm=warm)
+        other.known, other._dual = [], None
+        return other
+
+    def reduced(self, least):
+        return super().reduced(least if self.least is None else min(least, self.least))
+
+    @property
+    def rms(self):
+        return self.columns.get("rms")
+
+    def hear(self, driver):
+        if self.rms is None:
+            self.columns["rms"] = driver.rms
