@@ -18,6 +18,7 @@ if TYPE_CHECKING:           # what a type checker cannot follow through `__getat
     from cmargin.slnd import BSNClassifier, SLNDClassifier
     from cmargin.smsvm import SmSVMClassifier
     from cmargin.smsvm_cv import SmSVMClassifierCV, nested_cross_validation
+    from cmargin.paths import SmSVMPath, smsvm_path
 
 _HOMES = {
     "Checkpoint": "cmargin._runtime.checkpoint",
@@ -26,6 +27,8 @@ _HOMES = {
     "SmSVMClassifier": "cmargin.smsvm",
     "SmSVMClassifierCV": "cmargin.smsvm_cv",
     "nested_cross_validation": "cmargin.smsvm_cv",
+    "SmSVMPath": "cmargin.paths",
+    "smsvm_path": "cmargin.paths",
     "MarginPursuitClassifier": "cmargin.pursuit",
     "PegasosClassifier": "cmargin.pursuit",
     "load": "cmargin.export.saved",
@@ -41,6 +44,7 @@ __all__ = [
     "SLNDClassifier",
     "SmSVMClassifier",
     "SmSVMClassifierCV",
+    "SmSVMPath",
     "__version__",
     "baselines",
     "data",
@@ -52,6 +56,7 @@ __all__ = [
     "nested_cross_validation",
     "plots",
     "show_config",
+    "smsvm_path",
 ]
 
 

@@ -1,11 +1,15 @@
 """SmSVM: linear classification by a hinge or logistic loss with l2 and l1 penalties, with a certificate."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from cmargin._estimators.base import LinearClassifier
 from cmargin._estimators.docs import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.labels import Labels, code_labels, of_mean_1, signs_met
+from cmargin._estimators.path import SmSVMPath, fit_path
 from cmargin._estimators.predict import lazy_on_workers
 from cmargin._estimators.smsvm_fit import SmSVMFit
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, InvalidParameterError, check_parameter
@@ -218,6 +222,20 @@ class SmSVMClassifier(LinearClassifier):
             raise ValueError("X holds values so large that sums of their squares overflow; scale the features.") \
                 from None
         return fit, interruption, SmSVMFit.publish, SmSVMFit.shortfall
+
+    def path(self, X: Any, y: Any, sample_weight: Any = None, *, l2s: Sequence[float] | None = None,
+             Cs: Sequence[float] | None = None, n_l2s: int = 100, l2_min: float | None = None,
+             l1_ratio: float | None = None, between: bool = False) -> SmSVMPath:
+        """Weights at every penalty of a path, by this estimator's other parameters; the estimator stays as it is.
+
+        Parameters are those of `cmargin.smsvm_path`.
+
+        Returns
+        -------
+        SmSVMPath
+        """
+        return fit_path(self, X, y, sample_weight, l2s=l2s, Cs=Cs, n_l2s=n_l2s, l2_min=l2_min, l1_ratio=l1_ratio,
+                        between=between)
 
     # ---------------------------------------------------------------- prediction
 

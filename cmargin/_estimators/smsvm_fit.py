@@ -37,11 +37,14 @@ def penalty_of(estimator, total_weight):
     """The penalty that ``l2`` or ``C``, and ``l1``, say for sample weights of that sum."""
     if estimator.C is None:
         l2 = 1e-4 if estimator.l2 is None else float(estimator.l2)
-    elif np.isinf(estimator.C):
-        l2 = 0.0
     else:
-        l2 = 1 / min(max(float(estimator.C) * total_weight, SMALLEST_NUMBER), LARGEST_NUMBER)
+        l2 = l2_of(estimator.C, total_weight)
     return ElasticNet(l2, float(estimator.l1))
+
+
+def l2_of(C, total_weight):
+    """The l2 that stands for ``C``; 0 for infinity."""
+    return 0.0 if np.isinf(C) else 1 / min(max(float(C) * total_weight, SMALLEST_NUMBER), LARGEST_NUMBER)
 
 
 def settings_of(estimator, **more):
@@ -64,6 +67,14 @@ def occurring_columns(source, penalty):
     return occurring if COLUMN_VECTORS * (source.n_features - len(occurring)) > source.entries else None
 
 
+def threads_of(estimator, source, n_problems):
+    """Threads that a fit of so many problems uses."""
+    threads = effective_n_threads(estimator.n_jobs) if source.agreed is None else 1     # ranks have their own
+    entries = source.n_rows * source.n_features
+    several = n_problems >= threads > 1 and entries * n_problems >= cost.THREADS_FROM_ENTRIES_OF_ALL_CLASSES
+    return threads if entries >= SMALL or several else 1
+
+
 class SmSVMFit:
     """Nothing of the estimator is touched before `publish`."""
 
@@ -75,10 +86,7 @@ class SmSVMFit:
             source = source.of_columns(self.occurring)
         self.estimator, self.source, self.labels, self.weights = estimator, source, labels, weights
         self.n, self.m = source.n_rows, source.n_features
-        threads = effective_n_threads(estimator.n_jobs) if source.agreed is None else 1     # ranks have their own
-        several = len(labels) >= threads > 1 and \
-            self.n * self.m * len(labels) >= cost.THREADS_FROM_ENTRIES_OF_ALL_CLASSES
-        self.n_threads = threads if self.n * self.m >= SMALL or several else 1
+        self.n_threads = threads_of(estimator, source, len(labels))
         self.intercept = bool(estimator.fit_intercept)
         self.free = self.m if self.intercept and not estimator.penalize_intercept else None    # column, not penalised
         self.problem = Problem(penalty, self.free, e._loss())

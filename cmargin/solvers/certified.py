@@ -35,7 +35,7 @@ class Pair:
     def __init__(self, result, penalty, free):
         """``result``: `Result` of a problem of that ``penalty``, whose column ``free`` is not penalised, or None."""
         w = result.w[:free]
-        self.l2, self.l1, self.w, self.result = penalty.l2, penalty.l1, result.w, result
+        self.l2, self.l1, self.w = penalty.l2, penalty.l1, result.w
         self.square, self.size = float(w @ w), float(np.abs(w).sum())
         self.risk = result.objective - penalty.value(w)
         self.total, self.v = result.total, np.zeros(len(w)) if result.v is None else result.v
@@ -177,12 +177,11 @@ class Pairs:
         return len(self.pairs)
 
     def add(self, pair):
-        """Keep ``pair``, in place of one of the same penalties."""
-        self.pairs = [one for one in self.pairs if (one.l2, one.l1) != (pair.l2, pair.l1)]
-        place = int(np.searchsorted([-one.l2 for one in self.pairs], -pair.l2))
-        self.pairs.insert(place, pair)
-        beside = {(id(a), id(b)) for a, b in zip(self.pairs, self.pairs[1:], strict=False)}
-        self._brackets = {key: bracket for key, bracket in self._brackets.items() if key in beside}
+        """Keep ``pair``, in place of one of the same l2."""
+        self.pairs = [one for one in self.pairs if one.l2 != pair.l2]
+        self.pairs.insert(int(np.searchsorted([-one.l2 for one in self.pairs], -pair.l2)), pair)
+        beside = set(zip(self.pairs, self.pairs[1:], strict=False))
+        self._brackets = {both: bracket for both, bracket in self._brackets.items() if both in beside}
 
     def bracket(self, l2):
         """`Bracket` of the pairs on either side of ``l2``, or of the only one on its side twice; None without any."""
@@ -192,10 +191,9 @@ class Pairs:
         first, second = self.pairs[max(0, place - 1)], self.pairs[min(place, len(self.pairs) - 1)]
         if first is second:
             return Bracket(first, second)
-        key = (id(first), id(second))
-        if key not in self._brackets:
-            self._brackets[key] = Bracket(first, second)
-        return self._brackets[key]
+        if (first, second) not in self._brackets:
+            self._brackets[first, second] = Bracket(first, second)
+        return self._brackets[first, second]
 
     def certify(self, l2, l1=0.0, alone=False):
         """`Certified` at these penalties by the pairs next to them; None where there are none."""

@@ -73,7 +73,7 @@ class PathSolver:
     def solve(self, l2, l1=0.0):
         """The problems' `Certified`, each to ``tol``: those that no pair proves are solved."""
         penalty = ElasticNet(l2, l1)
-        self._solve([(c, penalty) for c, known in enumerate(self.certify(l2, l1)) if not self.is_enough(known)])
+        self.fit_at([(c, penalty) for c, known in enumerate(self.certify(l2, l1)) if not self.is_enough(known)])
         return self.certify(l2, l1)
 
     def solve_all(self, l2s, l1s=None):
@@ -89,10 +89,10 @@ class PathSolver:
             for done in tried:
                 done.add(end)
         while self.stopped is None and (lacking := [found for c in range(len(self.pairs))
-                                                    if (found := self._least_proven(c, grid, tried[c])) is not None]):
+                                                    if (found := self._least_proven(c, grid, tried[c]))]):
             for c, penalty in lacking:
                 tried[c].add(penalty)
-            self._solve(lacking)
+            self.fit_at(lacking)
 
     def _least_proven(self, c, grid, tried):
         """(c, penalty) of the largest gap over ``tol`` but at those ``tried``, or None."""
@@ -110,7 +110,7 @@ class PathSolver:
 
     # ------------------------------------------------------------ fits
 
-    def _solve(self, asked):
+    def fit_at(self, asked):
         """Fit problems c at penalties, ``asked``: a list of both, each problem once."""
         if not asked or self.stopped is not None:
             return
@@ -197,6 +197,11 @@ class SharedByPenalties(Shared):
     def rms(self):
         return self.columns.get("rms")
 
+    @property
+    def scale(self):
+        return self.columns.get("scale")
+
     def hear(self, driver):
-        if self.rms is None:
-            self.columns["rms"] = driver.rms
+        for name, found in (("rms", driver.rms), ("scale", driver.column_scale)):
+            if found is not None:
+                self.columns[name] = found

@@ -175,6 +175,11 @@ cdef class Newton(Driver):
         return self.at.curvature.has_scale
 
     @property
+    def column_scale(self):
+        """(n_columns,) that curvature, or None."""
+        return self.vectors[SCALE, :self.at.p].copy() if self.at.curvature.has_scale else None
+
+    @property
     def preconditioned(self):
         """Whether steps are by conjugate gradients that the curvature of a sample preconditions, as things are."""
         return self.at.sampled.in_use

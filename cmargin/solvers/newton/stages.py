@@ -30,7 +30,7 @@ class Shared:
         self.known = []                          # outcomes of probes that concern all problems
         self._dual, self._reduced = None, {}
 
-    rms = None                                   # root mean squares of all columns, where a driver was to tell
+    rms = scale = None                           # of all columns root mean squares and curvature, if these are known
 
     def hear(self, driver):
         """A driver on all rows has ended."""
@@ -273,7 +273,8 @@ class Stages:
         given = {}
         if self.found is None:
             w, sampled = self.start_of(stage), stage.sampled
-            given = {"width": stage.smoothing, "w": w, "before": self.before, "products": stage.products,
+            scale = self.shared.scale if stage.working_set and stage.start == "warm" else None
+            given = {"scale": scale, "width": stage.smoothing, "w": w, "before": self.before, "products": stage.products,
                      "sampled": sampled and sampled._replace(seed=seed + sampled.seed)}
         driver = ContinuationNewton(rows, self.shared.problem, self.settings, self.result, **given)
         self.before = None                       # what the driver needs of it it has; the memory goes

@@ -1,0 +1,270 @@
+"""A path of penalties of `SmSVMClassifier`: what is asked for, how it is fitted, and what is known of it."""
+
+from time import perf_counter
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from cmargin._core.util._fp_control import StandardArithmetic
+from cmargin._estimators.apart import check_list, is_indicator, weights_differ
+from cmargin._estimators.base import open_data
+from cmargin._estimators.progress import say, warn_at_caller, warn_of
+from cmargin._estimators.smsvm_fit import l2_of, occurring_columns, settings_of, threads_of
+from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin._runtime.clock import RunClock
+from cmargin.solvers.path import PathSolver
+from cmargin.solvers.path_range import find_range, prove_between, spaced
+from cmargin.solvers.penalty import ElasticNet
+
+
+class SmSVMPath:
+    """Weights of `SmSVMClassifier` at every penalty of a path, each with its certificate; made by `smsvm_path`.
+
+    Parameters
+    ----------
+    estimator : SmSVMClassifier
+        Whose parameters the fits had.
+    l2s, l1s : (n_l2s,) arrays
+        The penalties, l2 falling.
+    solver : PathSolver
+        After the fits.
+    labels : Labels
+        The classes.
+    n_features : int
+        Columns of X.
+    occurring : (n,) array or None
+        Those that the fits had; None: all.
+
+    Attributes
+    ----------
+    l2s, l1s : (n_l2s,) arrays
+        Weights of the quadratic penalty, falling, and of the l1 penalty.
+    classes_ : array
+        As in `SmSVMClassifier`.
+    coefs : (n_l2s, n_problems, n_features) array
+        Weights; n_problems is 1 for two classes. Made anew when it is asked for.
+    intercepts : (n_l2s, n_problems) array
+        Intercepts of the same points.
+    objectives : (n_l2s, n_problems) array
+        What the objective of these weights is at most.
+    gaps : (n_l2s, n_problems) array
+        Relative duality gap that is proven of them.
+    fitted_ : (n_l2s, n_problems) array of bool
+        Where a fit was made at this very penalty; elsewhere fits at others prove the weights.
+    n_nonzero : (n_l2s, n_problems) array
+        Columns with a weight other than 0.
+    n_fits : int
+        Fits, of all problems together.
+    n_passes : float
+        Reads of the data, the same.
+    """
+
+    def __init__(self, estimator, l2s, l1s, solver, labels, n_features, occurring=None):
+        self.l2s, self.l1s, self.tol = l2s, l1s, estimator.tol
+        self.classes_, self._multilabel = labels.classes, labels.multilabel
+        self.n_fits, self.n_passes, self.n_features = solver.n_solved, solver.passes, n_features
+        self._estimator, self._pairs, self._occurring = clone(estimator), solver.pairs, occurring
+        self._intercept = solver.intercept
+        self._points = [[self._certified(pairs, l2, l1) for pairs in self._pairs]
+                        for l2, l1 in zip(l2s, l1s, strict=True)]
+        self.objectives = self._each(lambda point: point.objective)
+        self.gaps = self._each(lambda point: point.gap)
+        self.fitted_ = np.array([[any(one.l2 == l2 for one in pairs.pairs) for pairs in self._pairs] for l2 in l2s])
+
+    def __repr__(self):
+        worst = float(np.max(self.gaps))
+        return (f"SmSVMPath({len(self.l2s)} penalties l2={self.l2s[0]:.3g} ... {self.l2s[-1]:.3g}, "
+                f"{len(self._pairs)} problem{'s' * (len(self._pairs) > 1)}: {self.n_fits} fits, "
+                f"{self.n_passes:.4g} reads, gaps <= {worst:.1e})")
+
+    def __len__(self):
+        return len(self.l2s)
+
+    @staticmethod
+    def _certified(pairs, l2, l1):
+        """With l1 of the columns of one fit, where that proves as much as is asked: others have those of two."""
+        return pairs.certify(l2, l1)
+
+    def _each(self, what):
+        return np.array([[what(point) for point in row] for row in self._points])
+
+    def _spread(self, w):
+        """(n_features,) weights and the intercept of those of the columns that were kept."""
+        n = len(w) - self._intercept
+        coef = w[:n]
+        if self._occurring is not None:
+            coef = np.zeros(self.n_features)
+            coef[self._occurring] = w[:n]
+        return coef, float(w[n]) if self._intercept else 0.0
+
+    @property
+    def coefs(self):
+        return np.array([[self._spread(point.w)[0] for point in row] for row in self._points])
+
+    @property
+    def intercepts(self):
+        return self._each(lambda point: self._spread(point.w)[1])
+
+    @property
+    def n_nonzero(self):
+        return self._each(lambda point: np.count_nonzero(point.w[:len(point.w) - self._intercept]))
+
+    def at(self, l2, l1=None):
+        """The weights at any penalty, as a fitted `SmSVMClassifier` that predicts, with what is proven of them.
+
+        Parameters
+        ----------
+        l2 : float
+            Between the least and the largest of ``l2s``; others are answered by the nearest fits, with a larger gap.
+        l1 : float or None
+            None: the l1 of the path, or what goes with this l2 where it varies.
+
+        Returns
+        -------
+        SmSVMClassifier
+            ``coef_``, ``intercept_``, ``objective_`` and ``duality_gap_`` are those of the weights, by arithmetic from
+            the fits that were made. ``duality_gap_`` may be above ``tol`` where ``l2s`` are far apart; give
+            ``between=True`` or no ``l2s`` for a path on which it is nowhere.
+        """
+        if not (np.isscalar(l2) and np.isfinite(l2) and l2 > 0):
+            raise ValueError(f"l2 must be a positive number; got {l2!r}")
+        l1 = float(np.interp(-l2, -self.l2s, self.l1s)) if l1 is None else float(l1)
+        points = [self._certified(pairs, float(l2), l1) for pairs in self._pairs]
+        weights = [self._spread(point.w) for point in points]
+        model = clone(self._estimator).set_params(l2=float(l2), C=None, l1=l1)
+        vars(model).update(
+            classes_=self.classes_, _multilabel=self._multilabel, n_features_in_=self.n_features,
+            coef_=np.stack([coef for coef, _ in weights]), intercept_=np.array([bias for _, bias in weights]),
+            objective_=np.array([point.objective for point in points]),
+            duality_gap_=np.array([point.gap for point in points]))
+        return model
+
+
+# ---------------------------------------------------------------- what is asked for
+
+def penalties_of(l2s, Cs, total_weight, l1, l1_ratio):
+    """(n,) l2s, falling, each once, or None where they are to be chosen; and the function that says an l2's l1."""
+    if l1_ratio is not None and not (np.isscalar(l1_ratio) and 0 <= l1_ratio < 1):
+        raise ValueError(f"l1_ratio must be in the range [0, 1); got {l1_ratio!r}")
+    if l1_ratio is not None and l1:
+        raise ValueError(f"Give l1 or l1_ratio, not both; got l1={l1!r} and l1_ratio={l1_ratio!r}.")
+    times = 0.0 if l1_ratio is None else l1_ratio / (1 - l1_ratio)
+
+    def l1_of(l2):
+        return l1 if l1_ratio is None else times * l2
+
+    if l2s is not None and Cs is not None:
+        raise ValueError("Give l2s or Cs, not both.")
+    if l2s is None and Cs is None:
+        return None, l1_of
+    name, given = ("l2s", l2s) if Cs is None else ("Cs", Cs)
+    try:
+        given = np.asarray(given, float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a sequence of numbers; got {given!r}.") from None
+    if given.ndim != 1 or len(given) == 0:
+        raise ValueError(f"{name} must be a sequence of numbers, at least one; got shape {given.shape}.")
+    lowest = "at least 0" if Cs is None else "positive"
+    if np.isnan(given).any() or not (given >= 0).all() or (Cs is not None and not given.all()) \
+            or (Cs is None and np.isinf(given).any()):
+        raise ValueError(f"{name} must be finite and {lowest}; got {given[~(given > 0) | np.isinf(given)][:3]}.")
+    l2 = given if Cs is None else np.array([l2_of(C, total_weight) for C in given])
+    if not l2.all() and not l1_of(0.0) > 0:
+        raise ValueError(f"{name} holds a penalty of 0, for which there is no certificate without l1 > 0; leave it out "
+                         "or give l1.")
+    falling = np.unique(l2)[::-1]
+    if len(falling) < len(l2):
+        warn_at_caller(f"{name} holds {len(l2) - len(falling)} of its penalties more than once; each is solved once.")
+    if not np.array_equal(l2[np.sort(np.unique(l2, return_index=True)[1])], falling):
+        warn_at_caller(f"{name} is not in the order of falling l2; the path is.")
+    return falling, l1_of
+
+
+def refuse_what_a_path_has_no_use_for(estimator, source, sample_weight):
+    for name in ("callback", "checkpoint"):
+        if getattr(estimator, name) is not None:
+            raise ValueError(f"A path takes no {name} yet; its fits are short, and max_time keeps what is done.")
+    if estimator.line_search != "exact":
+        raise ValueError(f"A path needs line_search='exact'; got {estimator.line_search!r}.")
+    if source.agreed is None:
+        check_list(estimator, is_indicator(source.y))
+        if weights_differ(estimator, source, sample_weight):
+            raise ValueError("A path needs one weight a row for all problems: neither sample_weight by label, nor "
+                             "class_weight of an indicator, nor class_weight_on='positives'.")
+
+
+# ---------------------------------------------------------------- how it is fitted
+
+def fit_path(estimator, X, y, sample_weight=None, *, l2s=None, Cs=None, n_l2s=100, l2_min=None, l1_ratio=None,
+             between=False):
+    """`SmSVMPath`, by a copy of ``estimator``; parameters are those of `cmargin.smsvm_path`."""
+    if isinstance(n_l2s, bool) or not isinstance(n_l2s, (int, np.integer)) or n_l2s < 2:
+        raise ValueError(f"n_l2s must be a whole number, at least 2; got {n_l2s!r}.")
+    if l2_min is not None and not (np.isscalar(l2_min) and np.isfinite(l2_min) and l2_min > 0):
+        raise ValueError(f"l2_min must be a positive number or None; got {l2_min!r}.")
+    begin, e = perf_counter(), clone(estimator).set_params(l2=None, C=None, warm_start=False)
+    penalties_of(l2s, Cs, 1.0, e.l1, l1_ratio) if Cs is None else None       # refused before X is read
+    with StandardArithmetic(), open_data(e, X, y, sample_weight) as (source, weight, _):
+        refuse_what_a_path_has_no_use_for(e, source, weight)
+        path, shortfall = _fitted(e, source, weight, begin, (l2s, Cs, n_l2s, l2_min, l1_ratio, between))
+    warn_of(shortfall)
+    return path
+
+
+def _fitted(e, source, weight, begin, asked):
+    l2s, Cs, n_l2s, l2_min, l1_ratio, between = asked
+    if source.agreed is None:
+        labels, weights, total_weight = e._labels_and_weights(source, weight)
+    else:
+        labels, weights, total_weight = source.agreed, None, source.agreed.total_weight
+    l2s, l1_of = penalties_of(l2s, Cs, total_weight, e.l1, l1_ratio)
+    n_features, occurring = source.n_features, occurring_columns(source, ElasticNet(1.0, 0.0))
+    if occurring is not None:
+        source = source.of_columns(occurring)
+    clock = RunClock(None if e.max_time is None else begin + e.max_time)
+    source.between_chunks = clock.watch
+    n_threads = threads_of(e, source, len(labels))
+    seeds = None if e.random_state is None else check_random_state(e.random_state).randint(2**31 - 1, size=len(labels))
+    least = l2_min if l2s is None else l2s[-1]
+    solver = PathSolver(source, labels, weights, loss=e._loss(), intercept=e.fit_intercept,
+                        penalize_intercept=e.penalize_intercept,
+                        settings=settings_of(e, clock=clock, between=lambda: "max_time" if clock.late else None),
+                        n_threads=n_threads, seeds=seeds, one_by_one=len(labels) < max(2, n_threads),
+                        l2_min=least or None, keeps_rows=len(labels) == 1, note=_note(e, labels))
+    try:
+        with single_threaded_blas():
+            if l2s is None:
+                largest, least = find_range(solver, l2_min, l1_of)
+                prove_between(solver, largest, least, l1_of)
+                l2s = spaced(largest, least, n_l2s) if largest > least else np.array([least])
+            else:
+                solver.solve_all(l2s, [l1_of(l2) for l2 in l2s])
+                if between and len(l2s) > 1:
+                    prove_between(solver, l2s[0], l2s[-1], l1_of)
+    except FloatingPointError:
+        raise ValueError("X holds values so large that sums of their squares overflow; scale the features.") from None
+    return _what_is_known(e, l2s, l1_of, solver, labels, n_features, occurring)
+
+
+def _note(e, labels):
+    """Prints a line a fit, or None."""
+    def note(c, penalty, result):
+        name = f"class {labels.classes[labels.of_problem(c)]!r}: " if len(labels) > 1 else ""
+        say(e, f"{name}{penalty}: {result.passes:.4g} reads, objective {result.objective:.6g}, gap {result.gap:.2g}")
+
+    return note if e.verbose else None
+
+
+def _what_is_known(e, l2s, l1_of, solver, labels, n_features, occurring):
+    """The path, and a sentence on penalties that fell short of tol, or None."""
+    if not all(solver.pairs):
+        raise TimeoutError(f"max_time={e.max_time} s was over before the first fit of every class; nothing is known.")
+    path = SmSVMPath(e, l2s, np.array([l1_of(l2) for l2 in l2s]), solver, labels, n_features, occurring)
+    proven = (path.gaps <= e.tol).all(axis=1)
+    if proven.all():
+        return path, None
+    why = f"max_time={e.max_time} s" if solver.stopped else f"max_passes={e.max_passes:g}"
+    far = "none" if not proven.any() else f"{int(proven.sum())}, of l2 down to {l2s[proven][-1]:.3g},"
+    return path, (f"The path stopped at {why}: {far} of {len(l2s)} penalties are proven to tol={e.tol:g}; the largest "
+                  f"gap is {path.gaps.max():.1e}. Weights are those of the best fits so far.")
