@@ -26,20 +26,23 @@ from cmargin._core.newton._bound import gap
 from cmargin._core.penalties._penalties import bound
 
 GOLDEN = (np.sqrt(5) - 1) / 2
+KEPT = 12                      # fits of a problem, of the least l2, whose dual variables are kept for others to begin with
 SECTIONS = 12                  # golden sections by which a k is found, to 0.3 % of its range
 
 
 class Pair:
     """A primal and a dual point found at the penalties ``l2`` and ``l1``, and the numbers that others are made of."""
 
-    def __init__(self, result, penalty, free):
-        """``result``: `Result` of a problem of that ``penalty``, whose column ``free`` is not penalised, or None."""
+    def __init__(self, result, penalty, free, a=None):
+        """``result``: `Result` of a problem of that ``penalty``, whose column ``free`` is not penalised, or None.
+        ``a``: (n_rows,) the dual variables, or None."""
         w = result.w[:free]
         self.l2, self.l1, self.w = penalty.l2, penalty.l1, result.w
         self.square, self.size = float(w @ w), float(np.abs(w).sum())
         self.risk = result.objective - penalty.value(w)
         self.total, self.v = result.total, np.zeros(len(w)) if result.v is None else result.v
         self.v_square = float(self.v @ self.v)
+        self.a = a
         self.noise = float(np.max(result.noise, initial=0.0))      # of every |v_j|
 
     def objective(self, l2, l1):
@@ -82,10 +85,11 @@ class Certified:
         return sum(part * pair.w for part, pair in self.primal_parts)
 
     @property
-    def dual_point(self):
-        """S and v (n_penalised,)."""
-        return sum(part * pair.total for part, pair in self.dual_parts), \
-            sum(part * pair.v for part, pair in self.dual_parts)
+    def a(self):
+        """(n_rows,) the dual variables behind ``dual``, about, or None where they are not kept."""
+        if any(pair.a is None for _, pair in self.dual_parts):
+            return None
+        return sum(part * pair.a for part, pair in self.dual_parts).astype(float)
 
 
 class Bracket:
@@ -182,6 +186,8 @@ class Pairs:
         self.pairs.insert(int(np.searchsorted([-one.l2 for one in self.pairs], -pair.l2)), pair)
         beside = set(zip(self.pairs, self.pairs[1:], strict=False))
         self._brackets = {both: bracket for both, bracket in self._brackets.items() if both in beside}
+        for done in [one for one in self.pairs if one.a is not None][:-KEPT]:
+            done.a = None
 
     def bracket(self, l2):
         """`Bracket` of the pairs on either side of ``l2``, or of the only one on its side twice; None without any."""

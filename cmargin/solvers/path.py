@@ -77,7 +77,8 @@ class PathSolver:
         return self.certify(l2, l1)
 
     def solve_all(self, l2s, l1s=None):
-        """Prove ``tol`` at all these penalties, by fits at both ends and then where least is proven, until all is.
+        """Prove ``tol`` at all these penalties: by fits at both ends, and then from the largest l2 on, between two fits
+        where least is proven, until all is.
 
         ``l1s``: as many, or None, 0. A penalty at which a fit falls short of ``tol`` is not tried again.
         """
@@ -89,17 +90,23 @@ class PathSolver:
             for done in tried:
                 done.add(end)
         while self.stopped is None and (lacking := [found for c in range(len(self.pairs))
-                                                    if (found := self._least_proven(c, grid, tried[c]))]):
+                                                    if (found := self._first_lacking(c, grid, tried[c]))]):
             for c, penalty in lacking:
                 tried[c].add(penalty)
             self.fit_at(lacking)
 
-    def _least_proven(self, c, grid, tried):
-        """(c, penalty) of the largest gap over ``tol`` but at those ``tried``, or None."""
-        gaps = [(self.pairs[c].certify(penalty.l2, penalty.l1).gap, penalty) for penalty in grid
-                if penalty not in tried]
-        worst, penalty = max(gaps, key=lambda one: one[0], default=(0.0, None))
-        return None if worst <= self.settings.tol else (c, penalty)
+    def _first_lacking(self, c, grid, tried):
+        """(c, penalty) of the largest gap between the first two fits between which one is over ``tol``, but at those
+        ``tried``; None: all is proven."""
+        pairs, worst, place, within = self.pairs[c], self.settings.tol, None, None
+        for penalty in grid:
+            bracket = pairs.bracket(penalty.l2)
+            if place is not None and bracket is not within:
+                break
+            gap = pairs.certify(penalty.l2, penalty.l1).gap
+            if gap > worst and penalty not in tried:
+                worst, place, within = gap, penalty, bracket
+        return None if place is None else (c, place)
 
     def is_enough(self, known):
         return known is not None and known.gap <= self.settings.tol
@@ -134,7 +141,7 @@ class PathSolver:
         if result.status in ("stopped", "max_time", "waiting"):
             self.stopped = "max_time" if result.status == "waiting" else result.status
         if np.isfinite(result.objective):
-            self.pairs[fit.c].add(Pair(result, fit.penalty, self.shared.problem.free))
+            self.pairs[fit.c].add(Pair(result, fit.penalty, self.shared.problem.free, fit.a))
             self.n_solved += 1
             if self.note is not None:
                 self.note(fit.c, fit.penalty, result)
@@ -152,7 +159,7 @@ class PathSolver:
         result.status = "running"
         n_threads = self.n_threads if self.one_by_one or len(self.labels) == 1 else 1
         stages = Stages(shared, self.labels.signed_weight(c, self.weights), settings, result, self.seeds[c], n_threads,
-                        known.w if warm else None, rows=self._rows[c])
+                        known.w if warm else None, rows=self._rows[c], a=known.a if warm else None)
         try:
             for driver in stages.drivers():
                 yield driver.of_problem(c, NO_PARTS)
@@ -163,10 +170,13 @@ class PathSolver:
             last.certify(result.status)
             yield last.of_problem(c, NO_PARTS)
         self._rows[c] = stages.rows_made if self.keeps_rows else None
+        fit.a = None if stages.a is None else stages.a.astype(np.float32)
 
 
 class Fit:
     """One problem at one pair of penalties."""
+
+    a = None                   # dual variables, where the dual has found them
 
     def __init__(self, c, penalty, result):
         self.c, self.penalty, self.result = c, penalty, result

@@ -82,8 +82,12 @@ cdef void next_part(dual_state *at, Py_ssize_t most) noexcept nogil:
         evaluate_part(at, most)
 
 
-cdef void dual_begin(dual_state *at, bint from_w) noexcept nogil:
-    if from_w:
+cdef void dual_begin(dual_state *at, bint from_w, bint from_a) noexcept nogil:
+    if from_a:
+        begin_evaluation(at, START)
+        if at.room != NULL:
+            begin_adding(at)
+    elif from_w:
         begin_evaluation(at, START)
     else:
         sweep_on(at)
@@ -276,6 +280,11 @@ cdef void start_adding(dual_state *at, double *u) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(at.rows.n):
         at.sweeps.a[i] = pointed_to(u[i], at.rows.upper[i], at.rows.ridge[i])
+    begin_adding(at)
+
+
+cdef void begin_adding(dual_state *at) noexcept nogil:
+    # w of the dual variables that are there
     at.room[at.rows.n] = at.sweeps.w[at.rows.m]          # to go on from, where it is free
     memset(at.sweeps.w, 0, (at.rows.m + 1) * sizeof(double))
     at.stage, at.at, at.held = START_ADDING, 0, 0

@@ -65,11 +65,14 @@ cdef class DualDriver(Worker):
 
     # ------------------------------------------------------------ the way
 
-    def begin(self, w=None):
-        """From 0, or from the point ``w`` (m + 1,) as rows seen from their mean have it."""
+    def begin(self, w=None, a=None):
+        """From 0, or from the point ``w`` (m + 1,) as rows seen from their mean have it; with ``a`` (n,), from these
+        dual variables, of which w needs to have the intercept alone."""
         if w is not None:
             self.w[:] = w
-        dual_begin(&self.at, w is not None)
+        if a is not None:
+            self.a[:] = a
+        dual_begin(&self.at, w is not None, a is not None)
         self.look_for_trouble()
 
     @property

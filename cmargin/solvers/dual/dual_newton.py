@@ -42,7 +42,7 @@ def stream_of(seed):
 class DualNewton(InSlices, DualDriver):
     """One binary problem, l1 = 0 and l2 > 0, on its way; ``result`` is complete whenever it is left.
 
-    ``seed`` draws the order of the sweeps, ``w`` is a warm start. After ``enough_reads`` the status is "left", and
+    ``seed`` draws the order of the sweeps, ``w`` is a warm start, and ``a`` `dual_variables` near which to begin it. After ``enough_reads`` the status is "left", and
     Newton's method on all columns goes on; ``on_trial``: far sooner where the gap does not fall fast enough. The gap is
     first evaluated after ``first_evaluation`` reads at the latest.
     """
@@ -50,8 +50,8 @@ class DualNewton(InSlices, DualDriver):
     way = (None, "dual")
 
     def __init__(self, rows, problem, settings, result, seed=0, w=None, enough_reads=np.inf, on_trial=False,
-                 first_evaluation=np.inf):
-        self.problem, self.settings, self.result, self.warm = problem, settings, result, w
+                 first_evaluation=np.inf, a=None):
+        self.problem, self.settings, self.result, self.warm, self.warm_a = problem, settings, result, w, a
         gives_up = enough_reads < settings.max_passes
         super().__init__(rows, problem, settings, len(result.w), stream_of(seed).copy(),
                          enough_reads if gives_up else settings.max_passes, gives_up,
@@ -59,7 +59,10 @@ class DualNewton(InSlices, DualDriver):
                          cost.DUAL_HOPELESS_FROM, cost.SWEEPS_LEFT_FOR_MOVES, LARGEST_SCALE)
 
     def begin(self):
-        super().begin(None if self.warm is None else self.source.from_the_mean(self.warm))
+        shared, a = self.source.shared, None
+        if self.warm_a is not None:
+            a = np.minimum(self.warm_a * shared.cost, shared.upper)
+        super().begin(None if self.warm is None else self.source.from_the_mean(self.warm), a)
 
     def state(self):
         return self.kept()

@@ -64,10 +64,11 @@ class Stages:
     """
 
     def __init__(self, shared, signed_weight, settings, result, seed, n_threads=1, w=None, found=None, rows=None,
-                 note=lambda stage: None):
+                 note=lambda stage: None, a=None):
         self.shared, self.signed_weight, self.settings = shared, signed_weight, settings
         self.result, self.seed = result, seed
         self.n_threads, self.w, self.found, self._rows, self.note = n_threads, w, found, rows, note
+        self.a = a                               # dual variables to begin with, and those that the dual has ended with
         self.before = None                       # the last driver, from whose end the next goes on
         self.claim = self.sample = None          # what is to be certified; a few rows that were measured
 
@@ -159,8 +160,9 @@ class Stages:
     def dual(self, stage):
         rows = self.shared.dual_rows().row_pass(self.signed_weight)
         driver = DualNewton(rows, self.shared.problem, self.settings, self.result, self.seed, self.w,
-                            stage.reads, stage.on_trial, stage.first_check)
+                            stage.reads, stage.on_trial, stage.first_check, self.a)
         yield self.begin(driver, "dual")
+        self.a = driver.a / np.where(driver.source.shared.cost > 0, driver.source.shared.cost, 1.0)
         self.before = driver
         if self.result.status == "left":
             self.result.status = "running"
