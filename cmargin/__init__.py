@@ -14,11 +14,11 @@ if TYPE_CHECKING:           # what a type checker cannot follow through `__getat
     from cmargin._runtime.include import get_include
     from cmargin._runtime.show_config import show_config
     from cmargin.export.saved import load
+    from cmargin.paths import SmSVMPath, smsvm_path
     from cmargin.pursuit import MarginPursuitClassifier, PegasosClassifier
     from cmargin.slnd import BSNClassifier, SLNDClassifier
     from cmargin.smsvm import SmSVMClassifier
     from cmargin.smsvm_cv import SmSVMClassifierCV, nested_cross_validation
-    from cmargin.paths import SmSVMPath, smsvm_path
 
 _HOMES = {
     "Checkpoint": "cmargin._runtime.checkpoint",

@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 from cmargin._core.util._fp_control import StandardArithmetic
 from cmargin._estimators.apart import check_list, is_indicator, weights_differ
 from cmargin._estimators.base import open_data
+from cmargin._estimators.labels import encode_labels
 from cmargin._estimators.progress import say, warn_at_caller, warn_of
 from cmargin._estimators.smsvm_fit import l2_of, occurring_columns, settings_of, threads_of
 from cmargin._runtime.blas_threads import single_threaded_blas
@@ -81,10 +82,10 @@ class SmSVMPath:
     def __len__(self):
         return len(self.l2s)
 
-    @staticmethod
-    def _certified(pairs, l2, l1):
+    def _certified(self, pairs, l2, l1):
         """With l1 of the columns of one fit, where that proves as much as is asked: others have those of two."""
-        return pairs.certify(l2, l1)
+        alone = pairs.certify(l2, l1, alone=True) if l1 > 0 else None
+        return alone if alone is not None and alone.gap <= self.tol else pairs.certify(l2, l1)
 
     def _each(self, what):
         return np.array([[what(point) for point in row] for row in self._points])
@@ -110,6 +111,19 @@ class SmSVMPath:
     def n_nonzero(self):
         return self._each(lambda point: np.count_nonzero(point.w[:len(point.w) - self._intercept]))
 
+    def n_supports(self, X, y):
+        """(n_l2s, n_problems): how many of the rows X of labels y are within their margin or wrong, y h(x) < 1.
+
+        These alone have a dual variable other than 0 with the hinge losses; with the logistic loss all have. A read of
+        X for every penalty.
+        """
+        signs = encode_labels(y, None if self._multilabel else self.classes_)[2].toarray() * 2.0 - 1
+        found = np.empty((len(self), len(self._pairs)), np.intp)
+        for k, (l2, l1) in enumerate(zip(self.l2s, self.l1s, strict=True)):
+            scores = np.asarray(self.at(l2, l1).decision_function(X)).reshape(len(signs), -1)
+            found[k] = np.count_nonzero(signs * scores < 1, axis=0)
+        return found
+
     def at(self, l2, l1=None):
         """The weights at any penalty, as a fitted `SmSVMClassifier` that predicts, with what is proven of them.
 
@@ -127,7 +141,7 @@ class SmSVMPath:
             the fits that were made. ``duality_gap_`` may be above ``tol`` where ``l2s`` are far apart; give
             ``between=True`` or no ``l2s`` for a path on which it is nowhere.
         """
-        if not (np.isscalar(l2) and np.isfinite(l2) and l2 > 0):
+        if not (np.isscalar(l2) and np.isfinite(l2) and (l2 > 0 or l2 in self.l2s)):
             raise ValueError(f"l2 must be a positive number; got {l2!r}")
         l1 = float(np.interp(-l2, -self.l2s, self.l1s)) if l1 is None else float(l1)
         points = [self._certified(pairs, float(l2), l1) for pairs in self._pairs]

@@ -19,6 +19,7 @@ variables of one penalty are near those of another, and those between them are a
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from cmargin._core.newton._bound import gap
 from cmargin._core.penalties._penalties import bound
 
 GOLDEN = (np.sqrt(5) - 1) / 2
-KEPT = 12                      # fits of a problem, of the least l2, whose dual variables are kept for others to begin with
+KEPT = 12                      # fits of a problem, of the least l2, whose dual variables are kept for others
 SECTIONS = 12                  # golden sections by which a k is found, to 0.3 % of its range
 
 
@@ -184,7 +185,7 @@ class Pairs:
         """Keep ``pair``, in place of one of the same l2."""
         self.pairs = [one for one in self.pairs if one.l2 != pair.l2]
         self.pairs.insert(int(np.searchsorted([-one.l2 for one in self.pairs], -pair.l2)), pair)
-        beside = set(zip(self.pairs, self.pairs[1:], strict=False))
+        beside = set(pairwise(self.pairs))
         self._brackets = {both: bracket for both, bracket in self._brackets.items() if both in beside}
         for done in [one for one in self.pairs if one.a is not None][:-KEPT]:
             done.a = None

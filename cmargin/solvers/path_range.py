@@ -6,6 +6,8 @@ to the tolerance. It ends where a tenth of the penalty lowers the mean loss by n
 loss at w = 0, or at an ``l2_min``.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 from cmargin.solvers.penalty import ElasticNet
@@ -43,7 +45,7 @@ def least_proven(solver, c, largest, least, l1_of):
     enough."""
     pairs, worst, place = solver.pairs[c], SHARE * solver.settings.tol, None
     fits = [largest, *(pair.l2 for pair in pairs.pairs if largest > pair.l2 > least), least]
-    for above, below in zip(fits, fits[1:], strict=False):
+    for above, below in pairwise(fits):
         if not (below > 0 and above / below > NEAREST):
             continue
         for l2 in spaced(above, below, LOOKS + 1)[1:-1]:

@@ -42,9 +42,9 @@ def stream_of(seed):
 class DualNewton(InSlices, DualDriver):
     """One binary problem, l1 = 0 and l2 > 0, on its way; ``result`` is complete whenever it is left.
 
-    ``seed`` draws the order of the sweeps, ``w`` is a warm start, and ``a`` `dual_variables` near which to begin it. After ``enough_reads`` the status is "left", and
-    Newton's method on all columns goes on; ``on_trial``: far sooner where the gap does not fall fast enough. The gap is
-    first evaluated after ``first_evaluation`` reads at the latest.
+    ``seed`` draws the order of the sweeps, ``w`` is a warm start, ``a`` are `dual_variables` to begin it with. After
+    ``enough_reads`` the status is "left", and Newton's method on all columns goes on; ``on_trial``: far sooner where
+    the gap does not fall fast enough. The gap is first evaluated after ``first_evaluation`` reads at the latest.
     """
 
     way = (None, "dual")

@@ -276,8 +276,8 @@ class Stages:
         if self.found is None:
             w, sampled = self.start_of(stage), stage.sampled
             scale = self.shared.scale if stage.working_set and stage.start == "warm" else None
-            given = {"scale": scale, "width": stage.smoothing, "w": w, "before": self.before, "products": stage.products,
-                     "sampled": sampled and sampled._replace(seed=seed + sampled.seed)}
+            given = {"width": stage.smoothing, "w": w, "before": self.before, "products": stage.products,
+                     "scale": scale, "sampled": sampled and sampled._replace(seed=seed + sampled.seed)}
         driver = ContinuationNewton(rows, self.shared.problem, self.settings, self.result, **given)
         self.before = None                       # what the driver needs of it it has; the memory goes
         if stage.working_set and (self.found is not None or w is not None):
