@@ -26,8 +26,9 @@ def smsvm_path(X: Any, y: Any, *, l2s: Sequence[float] | None = None, Cs: Sequen
     y : (n_samples,) labels, or (n_samples, n_labels) indicator
     l2s : sequence of float or None
         Weights of the quadratic penalty, positive, or 0 too with ``l1 > 0``. The path has them in falling order, each
-        once. None: `n_l2s` penalties, evenly in their logarithms, from the largest at which w is more than a multiple
-        of the difference of the classes' means to ``l2_min``.
+        once. None: ``n_l2s`` penalties, evenly in their logarithms, from the one down to which w keeps the direction
+        that it has beside any heavier penalty (the difference of the means, of classes that weigh alike) to ``l2_min``;
+        every penalty between them is proven too.
     Cs : sequence of float or None
         Instead of ``l2s``: ``l2 = 1 / (C * sum of the weights of the rows)``.
     n_l2s : int

@@ -157,8 +157,8 @@ class SmSVMPath:
 
 # ---------------------------------------------------------------- what is asked for
 
-def penalties_of(l2s, Cs, total_weight, l1, l1_ratio):
-    """(n,) l2s, falling, each once, or None where they are to be chosen; and the function that says an l2's l1."""
+def asked_for(l2s, Cs, l1, l1_ratio):
+    """(name, (n,) l2s or Cs), or None where penalties are to be chosen; and the function that says an l2's l1."""
     if l1_ratio is not None and not (np.isscalar(l1_ratio) and 0 <= l1_ratio < 1):
         raise ValueError(f"l1_ratio must be in the range [0, 1); got {l1_ratio!r}")
     if l1_ratio is not None and l1:
@@ -179,11 +179,19 @@ def penalties_of(l2s, Cs, total_weight, l1, l1_ratio):
         raise ValueError(f"{name} must be a sequence of numbers; got {given!r}.") from None
     if given.ndim != 1 or len(given) == 0:
         raise ValueError(f"{name} must be a sequence of numbers, at least one; got shape {given.shape}.")
-    lowest = "at least 0" if Cs is None else "positive"
-    if np.isnan(given).any() or not (given >= 0).all() or (Cs is not None and not given.all()) \
-            or (Cs is None and np.isinf(given).any()):
-        raise ValueError(f"{name} must be finite and {lowest}; got {given[~(given > 0) | np.isinf(given)][:3]}.")
-    l2 = given if Cs is None else np.array([l2_of(C, total_weight) for C in given])
+    wrong = ~((given >= 0) & (given < np.inf)) if Cs is None else ~(given > 0)
+    if wrong.any():
+        raise ValueError(f"{name} must be {'finite and at least 0' if Cs is None else 'positive'}; got "
+                         f"{given[wrong][:3]}.")
+    return (name, given), l1_of
+
+
+def falling_penalties(asked, total_weight, l1_of):
+    """(n,) l2s, falling, each once, of what was `asked_for`; None for None."""
+    if asked is None:
+        return None
+    name, given = asked
+    l2 = given if name == "l2s" else np.array([l2_of(C, total_weight) for C in given])
     if not l2.all() and not l1_of(0.0) > 0:
         raise ValueError(f"{name} holds a penalty of 0, for which there is no certificate without l1 > 0; leave it out "
                          "or give l1.")
@@ -192,7 +200,7 @@ def penalties_of(l2s, Cs, total_weight, l1, l1_ratio):
         warn_at_caller(f"{name} holds {len(l2) - len(falling)} of its penalties more than once; each is solved once.")
     if not np.array_equal(l2[np.sort(np.unique(l2, return_index=True)[1])], falling):
         warn_at_caller(f"{name} is not in the order of falling l2; the path is.")
-    return falling, l1_of
+    return falling
 
 
 def refuse_what_a_path_has_no_use_for(estimator, source, sample_weight):
@@ -218,21 +226,22 @@ def fit_path(estimator, X, y, sample_weight=None, *, l2s=None, Cs=None, n_l2s=10
     if l2_min is not None and not (np.isscalar(l2_min) and np.isfinite(l2_min) and l2_min > 0):
         raise ValueError(f"l2_min must be a positive number or None; got {l2_min!r}.")
     begin, e = perf_counter(), clone(estimator).set_params(l2=None, C=None, warm_start=False)
-    penalties_of(l2s, Cs, 1.0, e.l1, l1_ratio) if Cs is None else None       # refused before X is read
+    e._check_parameters()
+    asked, l1_of = asked_for(l2s, Cs, e.l1, l1_ratio)
     with StandardArithmetic(), open_data(e, X, y, sample_weight) as (source, weight, _):
         refuse_what_a_path_has_no_use_for(e, source, weight)
-        path, shortfall = _fitted(e, source, weight, begin, (l2s, Cs, n_l2s, l2_min, l1_ratio, between))
+        path, shortfall = _fitted(e, source, weight, begin, (asked, l1_of, n_l2s, l2_min, between))
     warn_of(shortfall)
     return path
 
 
 def _fitted(e, source, weight, begin, asked):
-    l2s, Cs, n_l2s, l2_min, l1_ratio, between = asked
+    asked, l1_of, n_l2s, l2_min, between = asked
     if source.agreed is None:
         labels, weights, total_weight = e._labels_and_weights(source, weight)
     else:
         labels, weights, total_weight = source.agreed, None, source.agreed.total_weight
-    l2s, l1_of = penalties_of(l2s, Cs, total_weight, e.l1, l1_ratio)
+    l2s = falling_penalties(asked, total_weight, l1_of)
     n_features, occurring = source.n_features, occurring_columns(source, ElasticNet(1.0, 0.0))
     if occurring is not None:
         source = source.of_columns(occurring)

@@ -1,8 +1,8 @@
 """A path of penalties of which every one between two ends is proven, and ends that the certificates choose.
 
 From above, problems of the hinges begin alike: beside a heavy penalty every row is within its margin, no dual variable
-moves, and w = v / l2 is the difference of the classes' means over l2. The path begins where that ceases to be optimal
-to the tolerance. It ends where a tenth of the penalty lowers the mean loss by no more than the tolerance, of the mean
+moves, and w = v / l2 has one direction, that of the difference of the classes' means where classes weigh alike. The
+path begins where that ceases to be optimal to the tolerance. It ends where a tenth of the penalty lowers the mean loss by no more than the tolerance, of the mean
 loss at w = 0, or at an ``l2_min``.
 """
 

@@ -1,0 +1,146 @@
+"""Paths of penalties: what pairs of points prove, and how few fits that leaves to be made."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.preprocessing import scale
+
+from cmargin._estimators.labels import Labels
+from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin._runtime.clock import RunClock
+from cmargin.data.loss import Loss
+from cmargin.data.open_here import source_of
+from cmargin.solvers.certified import Bracket, Pair, Pairs
+from cmargin.solvers.path import PathSolver
+from cmargin.solvers.penalty import ElasticNet
+from cmargin.solvers.problem import Settings
+from cmargin.solvers.result import Result
+
+LOSSES = {"hinge": lambda z: np.maximum(0, 1 - z), "squared_hinge": lambda z: np.maximum(0, 1 - z)**2,
+          "logistic": lambda z: np.logaddexp(0, -z)}
+
+
+def rows(kind):
+    if kind == "cells":
+        X, y = load_breast_cancer(return_X_y=True)
+        return scale(X)[::2], y[::2]
+    if kind == "wide":
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((60, 300))
+        return X, (X[:, :3].sum(1) + rng.standard_normal(60) > 0).astype(int)
+    X = sp.random(400, 900, 0.02, format="csr", random_state=1)
+    return X, (np.asarray(X[:, :90].sum(1)).ravel() > 0.5).astype(int)
+
+
+def solver_of(X, y, loss="hinge", weights=None, tol=1e-3, **more):
+    labels = Labels(np.unique(y), np.searchsorted(np.unique(y), y).astype(np.int8))
+    given = {"settings": Settings(tol=tol, max_passes=1000), **more}
+    return PathSolver(source_of(X, y), labels, weights, loss=Loss(loss), **given)
+
+
+def objective(X, signs, w, loss, l2, l1=0.0, weights=None, free=True):
+    penalised = w[:-1] if free else w
+    losses = LOSSES[loss](signs * (X @ w[:-1] + w[-1]))
+    return np.average(losses, weights=weights) + l2 / 2 * penalised @ penalised + l1 * np.abs(penalised).sum()
+
+
+@pytest.mark.parametrize("l1, ratio", [(0.0, 0.0), (2e-3, 0.0), (0.0, 0.5)])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kind", ["cells", "wide", "text"])
+def test_what_two_fits_prove_between_them_holds(kind, loss, l1, ratio):
+    # Objective and bound at other penalties come from sums of the two fits alone; here they meet the rows.
+    X, y = rows(kind)
+    rng = np.random.default_rng(2)
+    with single_threaded_blas():
+        solver = solver_of(X, y, loss)
+        exact = solver_of(X, y, loss, tol=1e-6 / 0.3)
+        l2s = np.geomspace(3e-1, 3e-4, 4)
+        for l2 in l2s:
+            solver.solve(l2, l1 + ratio * l2)
+        for l2 in [*np.exp(rng.uniform(np.log(3e-4), np.log(3e-1), 4)), 1.0]:
+            known, = solver.certify(l2, l1 + ratio * l2)
+            there = objective(X, 2.0 * y - 1, known.w, loss, l2, l1 + ratio * l2)
+            best = exact.solve(l2, l1 + ratio * l2)[0]
+            assert there <= known.objective * (1 + 1e-10)
+            assert known.dual <= best.objective * (1 + 1e-10)
+            assert (there - best.dual) / there <= known.gap + 1e-5
+
+
+def pair_of(l2, w, risk, total, v):
+    penalty = ElasticNet(l2)
+    result = Result(np.array(w), risk + penalty.value(np.array(w)), total=total, v=np.array(v))
+    return Pair(result, penalty, None)
+
+
+def test_where_w_stays_two_pairs_prove_every_penalty_between_them():
+    # w = 1, S = 0.5 + l2, v = l2: exact for every l2. One pair proves little at a tenth of its penalty.
+    one, other = (pair_of(l2, [1.0], 0.5, 0.5 + l2, [l2]) for l2 in (0.1, 0.001))
+    assert Bracket(one, one).certify(0.01).gap > 0.05
+    for l2 in np.geomspace(0.001, 0.1, 9):
+        assert abs(Bracket(one, other).certify(l2).gap) < 1e-12
+
+
+def test_a_pair_in_place_of_one_of_the_same_penalty_leaves_no_old_proof():
+    pairs = Pairs()
+    for l2 in (0.1, 0.001):
+        pairs.add(pair_of(l2, [1.0], 0.5, 0.5 + l2, [l2]))
+    before = pairs.certify(0.01)
+    pairs.add(pair_of(0.1, [1.0], 0.6, 0.5, [0.1]))
+    assert len(pairs) == 2 and pairs.certify(0.01).gap > before.gap
+
+
+def test_most_penalties_of_a_grid_need_no_fit():
+    # 100 penalties were 100 fits. Half of these rows weigh 0, as a fold's held-out rows do.
+    X, y = load_digits(return_X_y=True)
+    X, y, weights = X / 16.0, y % 2, np.arange(len(y)) % 2.0
+    l2s = np.geomspace(1e-1, 1e-6, 100)
+    with single_threaded_blas():
+        solver = solver_of(X, y, "hinge", weights)
+        solver.solve_all(l2s)
+        assert solver.n_solved <= 60
+        assert all(known.gap <= 1e-3 for l2 in l2s for known in solver.certify(l2))
+        fits, passes = solver.n_solved, solver.passes
+        known = [solver.solve(l2)[0] for l2 in l2s]
+        assert (solver.n_solved, solver.passes) == (fits, passes)
+        apart = solver_of(X[1::2], y[1::2], "hinge")
+    for l2, one in list(zip(l2s, known, strict=True))[::25]:
+        there = objective(X, 2.0 * y - 1, one.w, "hinge", l2, weights=weights)
+        with single_threaded_blas():
+            assert there <= apart.solve(l2)[0].objective * (1 + 2e-3)
+
+
+def test_later_fits_of_a_smooth_loss_take_two_reads():
+    # A third went to the sizes of the columns, which the first fit knows.
+    X, y = rows("cells")
+    reads = []
+    with single_threaded_blas():
+        solver = solver_of(X, y, "logistic", note=lambda c, penalty, result: reads.append(result.passes))
+        for l2 in (1e-1, 8e-2, 6e-2):
+            solver.solve(l2)
+    assert reads[1:] == [2.0, 2.0]
+
+
+def test_fits_by_the_dual_begin_at_dual_variables_between_two_others():
+    X, y = rows("text")
+    totals = []
+    for kept in (True, False):
+        with single_threaded_blas():
+            solver = solver_of(X, y, "hinge")
+            if not kept:
+                solver.note = lambda c, penalty, result, solver=solver: [
+                    setattr(pair, "a", None) for pairs in solver.pairs for pair in pairs.pairs]
+            solver.solve_all(np.geomspace(1, 1e-4, 60))
+        totals.append(solver.passes / solver.n_solved)
+    assert totals[0] < 0.9 * totals[1]
+
+
+def test_a_path_that_is_late_keeps_what_is_proven():
+    X, y = rows("cells")
+    with single_threaded_blas():
+        solver = solver_of(X, y, "logistic")
+        solver.solve(1e-1)
+        solver.settings = Settings(tol=1e-3, clock=RunClock(0.0))
+        solver.solve_all(np.geomspace(1e-1, 1e-4, 10))
+    assert solver.stopped == "max_time" and solver.n_solved == 1
+    assert solver.certify(1e-1)[0].gap <= 1e-3 < solver.certify(1e-4)[0].gap
