@@ -111,6 +111,17 @@ class PathSolver:
     def is_enough(self, known):
         return known is not None and known.gap <= self.settings.tol
 
+    def mean_square(self):
+        """Mean of |x|^2 over the rows, by weight; a read, which fits make use of."""
+        signed_weight = self.labels.signed_weight(0, self.weights)
+        rows = self.source.row_pass(signed_weight, intercept=self.intercept, n_threads=self.n_threads)
+        rows.set_loss(self.shared.problem.loss)
+        squares = np.asarray(rows.objective(np.zeros(self.p), True)[1], float) / rows.total_weight
+        self.passes += rows.share
+        if np.isfinite(squares).all():
+            self.shared.columns["rms"] = np.sqrt(squares)
+        return float(squares[:self.source.n_features].sum())
+
     def let_go(self):
         """Give up what is kept of the rows; pairs stay."""
         self._rows = [None] * len(self.labels)

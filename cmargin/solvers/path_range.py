@@ -2,8 +2,8 @@
 
 From above, problems of the hinges begin alike: beside a heavy penalty every row is within its margin, no dual variable
 moves, and w = v / l2 has one direction, that of the difference of the classes' means where classes weigh alike. The
-path begins where that ceases to be optimal to the tolerance. It ends where a tenth of the penalty lowers the mean loss by no more than the tolerance, of the mean
-loss at w = 0, or at an ``l2_min``.
+path begins where that ceases to be optimal to the tolerance. It ends where a tenth of the penalty lowers the mean loss
+by no more than the tolerance, of the mean loss at w = 0, or at an ``l2_min``.
 """
 
 from itertools import pairwise
@@ -60,8 +60,7 @@ def find_range(solver, l2_min, l1_of):
 
     ``l2_min``: the last, or None; ``l1_of(l2)``: the l1 that goes with an l2.
     """
-    total, seen = solver.source.sum_of_squares(10_000)
-    size = float(total) / max(1, seen)
+    size = solver.mean_square()
     size = size if np.isfinite(size) and size > 0 else 1.0
     top = max(BEYOND * size, 0.0 if l2_min is None else l2_min / TENTH)
     at_zero = [found.objective for found in solver.solve(top, l1_of(top))]
