@@ -14,7 +14,7 @@ for penalties in any order, or for all at once, which takes fewer fits:
 ``certified.w``, made anew when it is asked for, is (n_features + intercept,), the intercept last. Its gap is at most
 ``settings.tol`` unless the fit behind it fell short or was stopped (``path.stopped``: "max_time", "stopped" or None).
 A pair of points at other penalties is used where it proves ``tol`` (`cmargin.solvers.certified`); fits are made to
-`CLOSER` times ``tol``, so that there is something left of it beside them, and begin at the best weights that the pairs
+`DEEPER` times ``tol``, so that there is something left of it beside them, and begin at the best weights that the pairs
 beside them prove.
 """
 
@@ -25,18 +25,17 @@ import numpy as np
 
 from cmargin._runtime.clock import TimeUp
 from cmargin.data.loss import HINGE
+from cmargin.solvers import cost
 from cmargin.solvers.certified import Pair, Pairs
 from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.newton.parts import NO_PARTS
 from cmargin.solvers.newton.slices import side_by_side
 from cmargin.solvers.newton.stages import Shared, Stages
+from cmargin.solvers.newton.working_set import DEEPER
 from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.plan import ProblemStats, refuse
 from cmargin.solvers.problem import Problem, Settings
 from cmargin.solvers.result import Result
-
-CLOSER = 0.3                   # tolerance of a fit over the user's
-FAR = 0.5                      # gap of what is known from which on a fit begins without it
 
 
 class PathSolver:
@@ -60,7 +59,7 @@ class PathSolver:
         free = source.n_features if intercept and not penalize_intercept else None
         problem = Problem(ElasticNet(0.0 if l2_min is None else l2_min), free, loss)
         about = ProblemStats(loss, problem.penalty, self.p, len(labels))
-        least = None if l2_min is None else np.sqrt(CLOSER * self.settings.tol * l2_min)
+        least = None if l2_min is None else np.sqrt(DEEPER * self.settings.tol * l2_min)
         self.shared = SharedByPenalties(source, problem, about, weights, self.intercept, least)
         self.pairs = [Pairs() for _ in range(len(labels))]
         self._rows = [None] * len(labels)        # `RowPass`es
@@ -132,7 +131,7 @@ class PathSolver:
         """Fit problems c at penalties, ``asked``: a list of both, each problem once."""
         if not asked or self.stopped is not None:
             return
-        settings = replace(self.settings, tol=CLOSER * self.settings.tol)
+        settings = replace(self.settings, tol=DEEPER * self.settings.tol)
         fits = [Fit(c, penalty, Result(np.zeros(self.p), status="waiting")) for c, penalty in asked]
         ways = [self._way(fit, settings) for fit in fits]
         if self.source.shares_reads and len(fits) > 1:
@@ -163,7 +162,7 @@ class PathSolver:
         if settings.clock.late or (settings.between is not None and settings.between()):
             return
         known = self.pairs[c].certify(penalty.l2, penalty.l1)
-        warm = known is not None and known.gap < FAR
+        warm = known is not None and known.gap <= cost.GAP_TO_BEGIN_ANEW[self.source.sparse]
         shared = self.shared.at(penalty, warm)
         refuse(shared.about, settings, shared.stats)
         shared.learn(settings)

@@ -15,8 +15,7 @@ from cmargin.solvers.penalty import ElasticNet
 BEYOND = 1e3                   # times the mean square of a row: beside such an l2 w is 0, about, and margins are 0
 LEAST = 1e-12                  # of the same: no path goes further by itself
 TENTH = 0.1                    # an l2 over the one before, on the way down
-LOOKS = 8                      # parts of the interval between two fits, at whose ends gaps are looked at
-SHARE = 0.9                    # of the tolerance that is proven there, as gaps between these may be a little larger
+LOOKS = 8                      # parts of the interval between two fits, at whose ends gaps are evaluated
 NEAREST = 1.0001               # an l2 over the next between which no fit is made
 HALVINGS = 40                  # of a logarithmic interval, in which a first penalty is looked for
 
@@ -41,9 +40,9 @@ def prove_between(solver, largest, least, l1_of):
 
 
 def least_proven(solver, c, largest, least, l1_of):
-    """Of the penalties that are looked at between the fits of problem c, the one of the largest gap; None: all prove
-    enough."""
-    pairs, worst, place = solver.pairs[c], SHARE * solver.settings.tol, None
+    """Of the penalties at which gaps are evaluated between the fits of problem c the one of the largest; None: all are
+    small enough, less what a peak between two of them may rise above both."""
+    pairs, worst, place = solver.pairs[c], (1 - 1 / LOOKS) * solver.settings.tol, None
     fits = [largest, *(pair.l2 for pair in pairs.pairs if largest > pair.l2 > least), least]
     for above, below in pairwise(fits):
         if not (below > 0 and above / below > NEAREST):
