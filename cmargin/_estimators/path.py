@@ -83,9 +83,10 @@ class SmSVMPath:
         return len(self.l2s)
 
     def _certified(self, pairs, l2, l1):
-        """With l1 of the columns of one fit, where that proves as much as is asked: others have those of two."""
-        alone = pairs.certify(l2, l1, alone=True) if l1 > 0 else None
-        return alone if alone is not None and alone.gap <= self.tol else pairs.certify(l2, l1)
+        """Where that proves as much as is asked, with l1 the columns of one fit, as others have those of two, and else
+        weights evenly between two."""
+        first = pairs.certify(l2, l1, "alone" if l1 > 0 else "even")
+        return first if first.gap <= self.tol else pairs.certify(l2, l1)
 
     def _each(self, what):
         return np.array([[what(point) for point in row] for row in self._points])

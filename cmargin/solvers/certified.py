@@ -106,14 +106,18 @@ class Bracket:
             a, b = self.first, self.second
             self.w_product, self.v_product = float(a.w[:len(a.v)] @ b.w[:len(b.v)]), float(a.v @ b.v)
 
-    def certify(self, l2, l1=0.0, alone=False):
-        """`Certified`, of the best of what can be told without rows. ``alone``: of w itself, never between two."""
-        asked = l2, l1, alone
+    def certify(self, l2, l1=0.0, weights="best"):
+        """`Certified` weights: of the least objective that can be told without rows.
+
+        ``weights``: "alone", those of one pair; "even", between both as l2 is between theirs by its logarithm, which is
+        nearer to the minimum as a rule, but by less of a proof.
+        """
+        asked = l2, l1, weights
         if asked not in self._found:
             self._found[asked] = self._certified(*asked)
         return self._found[asked]
 
-    def _certified(self, l2, l1, alone):
+    def _certified(self, l2, l1, weights):
         a, b = self.first, self.second
         primal = min((one.objective(l2, l1), i, ((1.0, one),)) for i, one in enumerate((a, b)))
         dual = max((one.dual(l2, l1), i, ((1.0, one),)) for i, one in enumerate((a, b)))
@@ -124,20 +128,27 @@ class Bracket:
         value, k = self._dual_between(l2, l1)
         if value > found.dual:
             found.dual, found.dual_parts = value, ((k, a), (1 - k, b))
-        if not alone:
-            value, k = self._primal_between(l2, l1)
-            if value < found.objective:
+        if weights == "even" and a.l2 > l2 > b.l2 > 0:
+            k = float(np.log(l2 / b.l2) / np.log(a.l2 / b.l2))
+            found.objective, found.primal_parts = self._objective_at(k, l2, l1), ((k, a), (1 - k, b))
+        elif weights == "best":
+            k = self._best_part(l2, l1)
+            if (value := self._objective_at(k, l2, l1)) < found.objective:
                 found.objective, found.primal_parts = value, ((k, a), (1 - k, b))
         return found
 
-    def _primal_between(self, l2, l1):
-        # the quadratic in k with l1 (k |w1|_1 + (1 - k) |w2|_1) in place of l1 |w|_1, which is no more
+    def _objective_at(self, k, l2, l1):
+        # or more, with l1 (k |w1|_1 + (1 - k) |w2|_1) in place of l1 |w|_1
+        a, b = self.first, self.second
+        square = k * k * a.square + 2 * k * (1 - k) * self.w_product + (1 - k)**2 * b.square
+        return k * a.risk + (1 - k) * b.risk + l1 * (k * a.size + (1 - k) * b.size) + l2 / 2 * square
+
+    def _best_part(self, l2, l1):
+        # where that quadratic is least
         a, b = self.first, self.second
         slope = a.risk - b.risk + l1 * (a.size - b.size) + l2 * (self.w_product - b.square)
         bend = l2 * (a.square - 2 * self.w_product + b.square)
-        k = min(1.0, max(0.0, -slope / bend)) if bend > 0 else float(slope < 0)
-        square = k * k * a.square + 2 * k * (1 - k) * self.w_product + (1 - k)**2 * b.square
-        return k * a.risk + (1 - k) * b.risk + l1 * (k * a.size + (1 - k) * b.size) + l2 / 2 * square, k
+        return min(1.0, max(0.0, -slope / bend)) if bend > 0 else float(slope < 0)
 
     def _dual_between(self, l2, l1):
         a, b, noise = self.first, self.second, max(self.first.noise, self.second.noise)
@@ -202,7 +213,7 @@ class Pairs:
             self._brackets[first, second] = Bracket(first, second)
         return self._brackets[first, second]
 
-    def certify(self, l2, l1=0.0, alone=False):
+    def certify(self, l2, l1=0.0, weights="best"):
         """`Certified` at these penalties by the pairs next to them; None where there are none."""
         bracket = self.bracket(l2)
-        return None if bracket is None else bracket.certify(l2, l1, alone)
+        return None if bracket is None else bracket.certify(l2, l1, weights)

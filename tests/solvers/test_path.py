@@ -81,6 +81,22 @@ def test_where_w_stays_two_pairs_prove_every_penalty_between_them():
         assert abs(Bracket(one, other).certify(l2).gap) < 1e-12
 
 
+def test_weights_evenly_between_two_fits_are_nearer_to_the_minimum():
+    # The least proven objective is often that of one fit, for many penalties in a row: a path in steps.
+    X, y = rows("cells")
+    with single_threaded_blas():
+        solver, exact = solver_of(X, y, "logistic"), solver_of(X, y, "logistic", tol=1e-7)
+        for l2 in (1e-1, 5e-2):
+            solver.solve(l2)
+        best = exact.solve(7e-2)[0].dual
+    found = {}
+    for weights in ("alone", "best", "even"):
+        known = solver.pairs[0].certify(7e-2, 0.0, weights)
+        found[weights] = objective(X, 2.0 * y - 1, known.w, "logistic", 7e-2)
+        assert best <= found[weights] * (1 + 1e-10) and found[weights] <= known.objective * (1 + 1e-10)
+    assert found["even"] - best < 0.3 * (found["best"] - best)
+
+
 def test_a_pair_in_place_of_one_of_the_same_penalty_leaves_no_old_proof():
     pairs = Pairs()
     for l2 in (0.1, 0.001):

@@ -60,7 +60,8 @@ cdef struct dual_state:
 # a task for a thread: until the clock says so, a pause, or the end
 cdef void dual_work(void *of, double until) noexcept nogil
 
-# from w = 0, from the point that lies in sweeps.w, or from the dual variables in sweeps.a too; after a pause; with a last evaluation
+# from w = 0, from the point that lies in sweeps.w, or from the dual variables in sweeps.a too; after a pause; with a
+# last evaluation
 cdef void dual_begin(dual_state *at, bint from_w, bint from_a) noexcept nogil
 cdef void dual_resume(dual_state *at) noexcept nogil
 cdef void dual_leave(dual_state *at, dual_status status) noexcept nogil

@@ -157,8 +157,8 @@ cdef class DualDriver(Worker):
         """What it is at a pause, a dictionary; its arrays are those that it goes on with."""
         cdef span spans[2]
         self.spans_of(spans)
-        return dict(numbers=serialised(spans, 2), sweeps=self.sweeps.kept(), w=self.best_w, v=self.best_v, history=self.history(),
-                    seconds=seconds() - self.at.started)
+        return dict(numbers=serialised(spans, 2), sweeps=self.sweeps.kept(), w=self.best_w, v=self.best_v,
+                    history=self.history(), seconds=seconds() - self.at.started)
 
     def take_back(self, dict kept):
         """At the pause where another, of the same problem on the same rows, was `kept`."""
