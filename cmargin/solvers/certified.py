@@ -26,9 +26,8 @@ import numpy as np
 from cmargin._core.newton._bound import gap
 from cmargin._core.penalties._penalties import bound
 
-GOLDEN = (np.sqrt(5) - 1) / 2
 KEPT = 12                      # fits of a problem, of the least l2, whose dual variables are kept for others
-SECTIONS = 12                  # golden sections by which a k is found, to 0.3 % of its range
+STEPS = 8                      # of Newton's method for a multiple t or a part k with l1, at most; any is a proof
 
 
 class Pair:
@@ -55,13 +54,30 @@ class Pair:
 
 def dual_value(total, v, v_square, noise, l2, l1):
     """The dual value D of S and v, ``v_square`` its square, each |v_j| at most ``noise`` larger."""
-    if l1 > 0 or not l2 > 0:
+    if not l2 > 0:
         return bound(total, v, l2, l1, noise)
+    if l1 > 0:
+        return dual_value_with_l1(total, np.abs(v) + noise, l2, l1)
     square = (np.sqrt(v_square) + noise * np.sqrt(len(v)))**2
     if not (total > 0 and np.isfinite(total) and np.isfinite(square)):
         return 0.0
     t = min(1.0, l2 * total / square) if square > 0 else 1.0
     return max(0.0, t * total - t * t * square / (2 * l2))
+
+
+def dual_value_with_l1(total, size, l2, l1):
+    """The same of the |v_j| ``size``, without sorting them: Newton's steps of t go down to the best one from 1."""
+    if not (total > 0 and np.isfinite(total) and np.isfinite(size).all()):
+        return 0.0
+    t, size = 1.0, size[size > l1]
+    for _ in range(STEPS):
+        over = np.maximum(t * size - l1, 0.0)
+        slope = total - float(over @ size) / l2
+        if slope >= 0:
+            break
+        t = max(0.0, t + slope * l2 / float((size[over > 0]**2).sum()))
+    over = np.maximum(t * size - l1, 0.0)
+    return max(0.0, t * total - float(over @ over) / (2 * l2))
 
 
 @dataclass
@@ -98,12 +114,13 @@ class Bracket:
 
     def __init__(self, first, second):
         self.first, self.second = first, second
-        self.w_product = self.v_product = None
+        self.w_product = self.v_product = self.largest = None
         self._found = {}
 
     def _products(self):
         if self.w_product is None:
             a, b = self.first, self.second
+            self.largest = np.maximum(np.abs(a.v), np.abs(b.v)) + max(a.noise, b.noise)
             self.w_product, self.v_product = float(a.w[:len(a.v)] @ b.w[:len(b.v)]), float(a.v @ b.v)
 
     def certify(self, l2, l1=0.0, weights="best"):
@@ -152,35 +169,30 @@ class Bracket:
 
     def _dual_between(self, l2, l1):
         a, b, noise = self.first, self.second, max(self.first.noise, self.second.noise)
-
-        def value(k):
-            square = k * k * a.v_square + 2 * k * (1 - k) * self.v_product + (1 - k)**2 * b.v_square
-            v = k * a.v + (1 - k) * b.v if l1 > 0 else a.v       # of l2 alone its square is enough
-            return dual_value(k * a.total + (1 - k) * b.total, v, max(0.0, square), noise, l2, l1)
-
+        if not l2 > 0:
+            return 0.0, 0.0
         if l1 > 0:
-            return highest(value)
+            return self._dual_between_with_l1(l2, l1, noise)
         bend = a.v_square - 2 * self.v_product + b.v_square
         k = (l2 * (a.total - b.total) - self.v_product + b.v_square) / bend if bend > 0 else 0.0
         k = min(1.0, max(0.0, k))
-        return value(k), k
+        square = k * k * a.v_square + 2 * k * (1 - k) * self.v_product + (1 - k)**2 * b.v_square
+        return dual_value(k * a.total + (1 - k) * b.total, a.v, max(0.0, square), noise, l2, 0.0), k
 
-
-def highest(value):
-    """(value(k), k) at about the largest of a concave function over 0 <= k <= 1."""
-    low, high = 0.0, 1.0
-    inner = [high - GOLDEN, GOLDEN]
-    values = [value(k) for k in inner]
-    for _ in range(SECTIONS):
-        if values[0] >= values[1]:
-            high, inner[1], values[1] = inner[1], inner[0], values[0]
-            inner[0] = high - GOLDEN * (high - low)
-            values[0] = value(inner[0])
-        else:
-            low, inner[0], values[0] = inner[0], inner[1], values[1]
-            inner[1] = low + GOLDEN * (high - low)
-            values[1] = value(inner[1])
-    return max(zip(values, inner, strict=True))
+    def _dual_between_with_l1(self, l2, l1, noise):
+        # of the columns that are above l1 at either end: no other is in between
+        a, b, counts = self.first, self.second, self.largest > l1
+        v, change, rise = b.v[counts], a.v[counts] - b.v[counts], a.total - b.total
+        low, high, k = 0.0, 1.0, min(1.0, max(0.0, (l2 - b.l2) / (a.l2 - b.l2)))
+        for _ in range(STEPS):
+            at = v + k * change
+            over = np.maximum(np.abs(at) + noise - l1, 0.0)
+            slope = rise - float((np.sign(at) * over) @ change) / l2
+            bend = float((change[over > 0]**2).sum()) / l2
+            low, high = (k, high) if slope > 0 else (low, k)
+            new = k + slope / bend if bend > 0 else (1.0 if slope > 0 else 0.0)
+            k = new if low <= new <= high else (low + high) / 2
+        return dual_value_with_l1(b.total + k * rise, np.abs(v + k * change) + noise, l2, l1), k
 
 
 class Pairs:

@@ -6,12 +6,13 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import scale
 
+from cmargin._core.penalties._penalties import bound
 from cmargin._estimators.labels import Labels
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import RunClock
 from cmargin.data.loss import Loss
 from cmargin.data.open_here import source_of
-from cmargin.solvers.certified import Bracket, Pair, Pairs
+from cmargin.solvers.certified import Bracket, Pair, Pairs, dual_value
 from cmargin.solvers.path import PathSolver
 from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.problem import Settings
@@ -65,6 +66,15 @@ def test_what_two_fits_prove_between_them_holds(kind, loss, l1, ratio):
             assert there <= known.objective * (1 + 1e-10)
             assert known.dual <= best.objective * (1 + 1e-10)
             assert (there - best.dual) / there <= known.gap + 1e-5
+
+
+def test_dual_values_with_l1_are_those_of_the_compiled_bound():
+    rng = np.random.default_rng(4)
+    for _ in range(200):
+        v, l2, l1, noise = rng.standard_normal(30) * 10.0**rng.uniform(-2, 2), *10.0**rng.uniform(-3, 0, 2), 1e-12
+        total = float(10.0**rng.uniform(-2, 1))
+        known, there = bound(total, v, l2, l1, noise), dual_value(total, v, float(v @ v), noise, l2, l1)
+        assert there <= known * (1 + 1e-12) and there >= known * (1 - 1e-3)
 
 
 def pair_of(l2, w, risk, total, v):
