@@ -18,6 +18,7 @@ each at a k of its own. Where w hardly changes with l2, v = l2 w is proportional
 variables of one penalty are near those of another, and those between them are all but optimal.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -199,7 +200,7 @@ class Pairs:
     """The pairs of one problem, by falling l2, and what they prove at any penalties."""
 
     def __init__(self):
-        self.pairs, self._brackets = [], {}
+        self.pairs, self._places, self._brackets = [], [], {}      # `_places`: -l2 of the pairs, rising
 
     def __len__(self):
         return len(self.pairs)
@@ -207,7 +208,8 @@ class Pairs:
     def add(self, pair):
         """Keep ``pair``, in place of one of the same l2."""
         self.pairs = [one for one in self.pairs if one.l2 != pair.l2]
-        self.pairs.insert(int(np.searchsorted([-one.l2 for one in self.pairs], -pair.l2)), pair)
+        self.pairs.insert(bisect_left([-one.l2 for one in self.pairs], -pair.l2), pair)
+        self._places = [-one.l2 for one in self.pairs]
         beside = set(pairwise(self.pairs))
         self._brackets = {both: bracket for both, bracket in self._brackets.items() if both in beside}
         for done in [one for one in self.pairs if one.a is not None][:-KEPT]:
@@ -217,7 +219,7 @@ class Pairs:
         """`Bracket` of the pairs on either side of ``l2``, or of the only one on its side twice; None without any."""
         if not self.pairs:
             return None
-        place = int(np.searchsorted([-one.l2 for one in self.pairs], -l2))
+        place = bisect_left(self._places, -l2)
         first, second = self.pairs[max(0, place - 1)], self.pairs[min(place, len(self.pairs) - 1)]
         if first is second:
             return Bracket(first, second)
