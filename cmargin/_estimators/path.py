@@ -261,7 +261,7 @@ def _fitted(e, source, weight, begin, asked):
             if l2s is None:
                 largest, least = find_range(solver, l2_min, l1_of)
                 prove_between(solver, largest, least, l1_of)
-                l2s = spaced(largest, least, n_l2s) if largest > least else np.array([least])
+                l2s = spaced(largest, least, n_l2s) if largest > least * (1 + 1e-9) else np.array([least])
             else:
                 solver.solve_all(l2s, [l1_of(l2) for l2 in l2s])
                 if between and len(l2s) > 1:

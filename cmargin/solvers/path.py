@@ -63,6 +63,8 @@ class PathSolver:
         self.shared = SharedByPenalties(source, problem, about, weights, self.intercept, least)
         self.pairs = [Pairs() for _ in range(len(labels))]
         self._rows = [None] * len(labels)        # `RowPass`es
+        # What each problem's fits know of the columns: its own, as which problem ends first is the clock's to say
+        self._columns = [{} for _ in range(len(labels))]
         self.passes, self.n_solved, self.stopped = 0.0, 0, None
 
     def certify(self, l2, l1=0.0):
@@ -118,7 +120,8 @@ class PathSolver:
         squares = np.asarray(rows.objective(np.zeros(self.p), True)[1], float) / rows.total_weight
         self.passes += rows.share
         if np.isfinite(squares).all():
-            self.shared.columns["rms"] = np.sqrt(squares)
+            for columns in self._columns:
+                columns["rms"] = np.sqrt(squares)
         return float(squares[:self.source.n_features].sum())
 
     def let_go(self):
@@ -163,7 +166,7 @@ class PathSolver:
             return
         known = self.pairs[c].certify(penalty.l2, penalty.l1)
         warm = known is not None and known.gap <= cost.GAP_TO_BEGIN_ANEW[self.source.sparse]
-        shared = self.shared.at(penalty, warm)
+        shared = self.shared.at(penalty, warm, self._columns[c])
         refuse(shared.about, settings, shared.stats)
         shared.learn(settings)
         result.status = "running"
@@ -200,11 +203,13 @@ class SharedByPenalties(Shared):
 
     def __init__(self, source, problem, about, weights, intercept, least):
         super().__init__(source, problem, about, weights, intercept)
-        self.least, self.columns = least, {}     # the columns' sizes, once they are known
+        self.least, self.columns = least, {}
 
-    def at(self, penalty, warm):
-        """The same with another penalty; ``warm``: there are weights to begin with."""
+    def at(self, penalty, warm, columns):
+        """The same with another penalty; ``warm``: there are weights to begin with. ``columns``: what is known of them,
+        a dictionary, to which the fit adds."""
         other = copy.copy(self)
+        other.columns = columns
         other.problem = replace(self.problem, penalty=penalty)
         other.about = replace(self.about, penalty=penalty, warm=warm)
         other.known, other._dual = [], None

@@ -45,7 +45,8 @@ def least_proven(solver, c, largest, least, l1_of):
     pairs, worst, place = solver.pairs[c], (1 - 1 / LOOKS) * solver.settings.tol, None
     fits = [largest, *(pair.l2 for pair in pairs.pairs if largest > pair.l2 > least), least]
     for above, below in pairwise(fits):
-        if not (below > 0 and above / below > NEAREST):
+        ends = max(pairs.certify(l2, l1_of(l2)).gap for l2 in (above, below))
+        if not (below > 0 and above / below > NEAREST) or ends > solver.settings.tol:       # a fit fell short there
             continue
         for l2 in spaced(above, below, LOOKS + 1)[1:-1]:
             gap = pairs.certify(l2, l1_of(l2)).gap
