@@ -34,7 +34,8 @@ def smsvm_path(X: Any, y: Any, *, l2s: Sequence[float] | None = None, Cs: Sequen
     n_l2s : int
         Penalties where none are given.
     l2_min : float or None
-        The least of them. None: where a tenth of the penalty lowers the mean loss by no more than ``tol``.
+        The least of them. None: where a tenth of the penalty lowers the mean loss by no more than ``tol``. Give it
+        where columns are of very different sizes: each comes in at a penalty of its own.
     l1 : float
         Weight of the l1 penalty, the same for all.
     l1_ratio : float or None
@@ -58,6 +59,8 @@ def smsvm_path(X: Any, y: Any, *, l2s: Sequence[float] | None = None, Cs: Sequen
     ------
     ValueError
         As `SmSVMClassifier.fit`, and for penalties that are negative, not numbers, none, or 0 without l1.
+    TimeoutError
+        Where ``max_time`` is over before the first fit of every class.
 
     Warns
     -----

@@ -63,14 +63,18 @@ def find_range(solver, l2_min, l1_of):
     size = solver.mean_square()
     size = size if np.isfinite(size) and size > 0 else 1.0
     top = max(BEYOND * size, 0.0 if l2_min is None else l2_min / TENTH)
-    at_zero = [found.objective for found in solver.solve(top, l1_of(top))]
+    found = solver.solve(top, l1_of(top))
+    if None in found:                            # stopped before that
+        return top, top
+    at_zero = [one.objective for one in found]
     l2, last = size, at_zero
     while solver.stopped is None:
         l2 = l2 if l2_min is None else max(l2, l2_min)
         risks = [risk_of(found) for found in solver.solve(l2, l1_of(l2))]
         falls = any(before - now > solver.settings.tol * zero
                     for before, now, zero in zip(last, risks, at_zero, strict=True))
-        if l2 == l2_min or l2 <= LEAST * size or (l2_min is None and not falls):
+        if l2 == l2_min or l2 <= LEAST * size \
+                or (l2_min is None and not falls and not first_still_prove(solver, l2, l1_of)):
             break
         last, l2 = risks, TENTH * l2
     return first_penalty(solver, top, l2, l1_of), l2
@@ -83,14 +87,16 @@ def risk_of(certified):
 
 def first_penalty(solver, top, least, l1_of):
     """The least l2 at which the dual variables of ``top`` still prove the weights that are known, for every problem."""
-    def still_prove(l2):
-        return all(known.objective - pairs.pairs[0].dual(l2, l1_of(l2)) <= solver.settings.tol * known.objective
-                   for known, pairs in zip(solver.certify(l2, l1_of(l2)), solver.pairs, strict=True))
-
     low, high = np.log(least), np.log(top)
-    if not solver.pairs[0] or not still_prove(top):
+    if not first_still_prove(solver, top, l1_of):
         return top
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        low, high = (low, middle) if still_prove(np.exp(middle)) else (middle, high)
+        low, high = (low, middle) if first_still_prove(solver, np.exp(middle), l1_of) else (middle, high)
     return float(np.exp(high))
+
+
+def first_still_prove(solver, l2, l1_of):
+    """Whether the dual variables of every problem's first fit from above prove the weights that are known at ``l2``."""
+    return all(known.objective - pairs.pairs[0].dual(l2, l1_of(l2)) <= solver.settings.tol * known.objective
+               for known, pairs in zip(solver.certify(l2, l1_of(l2)), solver.pairs, strict=True))

@@ -56,6 +56,13 @@ def test_the_grid_that_certificates_choose_is_proven_everywhere():
     assert smsvm_path(X, Y, tol=1e-2, l2_min=1e-3).l2s[-1] == 1e-3
 
 
+def test_a_large_column_of_no_use_does_not_end_the_grid_before_it_has_begun():
+    # l2 is measured by the rows' lengths, here those of a year; a tenth of the first one lowered the loss by nothing
+    years = np.column_stack([X, 1e5 + np.random.default_rng(0).standard_normal(len(Y))])
+    path = smsvm_path(years, Y, tol=1e-2, loss="logistic")
+    assert path.at(path.l2s[-1]).score(years, Y) > 0.97 and path.gaps.max() <= 1e-2
+
+
 def test_between_the_given_penalties_too():
     path = smsvm_path(X, Y, l2s=[1, 1e-1, 1e-2], tol=1e-2, loss="logistic")
     more = smsvm_path(X, Y, l2s=[1, 1e-1, 1e-2], tol=1e-2, loss="logistic", between=True)
@@ -153,3 +160,6 @@ def test_time_that_is_over_keeps_what_is_done():
         except TimeoutError:
             pytest.skip("not even the first fit was made in the time")
     assert len(said) == 1 and len(path) == 400 and np.isfinite(path.coefs).all()
+    for l2s in (None, [1, 0.1]):
+        with pytest.raises(TimeoutError, match="before the first fit"):
+            smsvm_path(big, y, l2s=l2s, max_time=1e-9)

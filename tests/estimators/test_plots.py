@@ -16,13 +16,14 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.svm import SVC  # noqa: E402
 
-from cmargin import MarginPursuitClassifier, SLNDClassifier, margins  # noqa: E402
+from cmargin import MarginPursuitClassifier, SLNDClassifier, margins, smsvm_path  # noqa: E402
 from cmargin.plots import (  # noqa: E402
     OKABE_ITO,
     ConvergenceDisplay,
     EntropyAccuracyDisplay,
     MarginDistributionDisplay,
     MarginErrorDisplay,
+    PathDisplay,
     PsiTransformDisplay,
     SpectrumDisplay,
 )
@@ -258,3 +259,17 @@ def test_labels_unknown_to_the_estimator_are_named(many):
     model, X, y = many
     with pytest.raises(ValueError, match=r"not been trained on: \[9\]"):
         MarginDistributionDisplay.from_estimator(model, X, np.where(y == 0, 9, y))
+
+
+def test_path_display_draws_what_the_path_has():
+    X, y = blobs(n=200, d=5, k=2)
+    path = smsvm_path(X, y, l2s=np.geomspace(1, 1e-3, 20), loss="logistic", tol=1e-2)
+    display = PathDisplay.from_path(path)
+    assert len(display.lines_) == 5 and display.fits_ is None and display.ax_.xaxis_inverted()
+    assert {tuple(line.get_ydata()) for line in display.lines_} == {tuple(w) for w in path.coefs[:, 0].T}
+    for y_axis, values in (("gap", path.gaps), ("objective", path.objectives), ("n_nonzero", path.n_nonzero)):
+        display = PathDisplay.from_path(path, y=y_axis, name="a path")
+        assert (display.lines_[0].get_ydata() == values[:, 0]).all()
+        assert len(display.fits_.get_offsets()) == path.fitted_.sum() == path.n_fits
+    with pytest.raises(ValueError, match="y must be one of"):
+        PathDisplay.from_path(path, y="score")
