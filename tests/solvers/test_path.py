@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from api import _penalties
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import scale
 
-from cmargin._core.penalties._penalties import bound
 from cmargin._estimators.labels import Labels
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import RunClock
@@ -73,7 +73,7 @@ def test_dual_values_with_l1_are_those_of_the_compiled_bound():
     for _ in range(200):
         v, l2, l1, noise = rng.standard_normal(30) * 10.0**rng.uniform(-2, 2), *10.0**rng.uniform(-3, 0, 2), 1e-12
         total = float(10.0**rng.uniform(-2, 1))
-        known, there = bound(total, v, l2, l1, noise), dual_value(total, v, float(v @ v), noise, l2, l1)
+        known, there = _penalties.bound(total, v, l2, l1, noise), dual_value(total, v, float(v @ v), noise, l2, l1)
         assert there <= known * (1 + 1e-12) and there >= known * (1 - 1e-3)
 
 
