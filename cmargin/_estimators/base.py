@@ -133,7 +133,7 @@ class LinearClassifier(LinearPredictions, ClassifierMixin, VersionInPickle, Base
             if source is not None:
                 shortfall = self._leave(*self._trained(source, weight, begin, checkpointer))
                 checkpointer.close()
-        warn_of(shortfall)
+        self._warn_of(shortfall)
         return self
 
     def _trained(self, source, sample_weight, begin, checkpointer):
@@ -146,6 +146,7 @@ class LinearClassifier(LinearPredictions, ClassifierMixin, VersionInPickle, Base
 
     class_weight_on = "rows"         # or "positives", where an estimator has the parameter
     _names_constants = True          # whether a fit warns of labels of one sign
+    _warn_of = staticmethod(warn_of)         # of a fit that stopped short; a search collects what is said
     _takes_places = False            # whether `fit` takes comm= and Dask collections
     _leaves_out_weightless = True    # rows of weight 0
 

@@ -5,6 +5,7 @@ import platform
 import sys
 import warnings
 import zlib
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,8 @@ def in_words(value):
     if isinstance(value, np.random.RandomState):
         keys, *rest = value.get_state()[1:]
         return f"a RandomState ({sum_of(keys)}, {[in_words(number) for number in rest]})"
+    if isinstance(value, FunctionType):                  # whose repr has its address
+        return f"{value.__module__}.{value.__qualname__} ({zlib.crc32(value.__code__.co_code):08x})"
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, dict):

@@ -31,7 +31,7 @@ def predicted(X, coef, intercept, what=SCORES, n_threads=1, n_top=1):
     order are right and none is NaN.
     """
     if getattr(X, "linear_scores", None) is not None:
-        return _of_scores(_scores_on_device(X, coef, intercept), what, n_top)
+        return of_scores(_scores_on_device(X, coef, intercept), what, n_top)
     most = max(1, SCORE_ENTRIES // coef.shape[0])
     if is_read_in_place(X) and not is_sparse(coef):
         blocks = (slice(lo, min(lo + most, X.shape[0])) for lo in range(0, X.shape[0], most))
@@ -77,7 +77,7 @@ class _Model:
             with np.errstate(over="ignore", invalid="ignore"):
                 scores = safe_sparse_dot(X[rows], self.weights.T, dense_output=True) + self.bias
             lost = np.flatnonzero(~np.isfinite(scores).all(axis=1))
-            out[...] = _of_scores(scores, what, out.shape[1])
+            out[...] = of_scores(scores, what, out.shape[1])
         else:
             numbers, classes = np.empty((0, 1), self.dtype), np.empty((0, 1), np.int64)
             numbers, classes = (numbers, out) if what in (BEST, TOP) else (out, classes)
@@ -88,7 +88,7 @@ class _Model:
             lost = np.flatnonzero(flags)
         if len(lost):
             scores = _scaled_scores(X[lost + rows.start], self.coef, self.intercept, np.finfo(self.dtype).max)
-            out[lost] = _of_scores(scores.astype(self.dtype), what, out.shape[1])
+            out[lost] = of_scores(scores.astype(self.dtype), what, out.shape[1])
 
 
 def _has_place_in(dtype, a):
@@ -96,7 +96,7 @@ def _has_place_in(dtype, a):
         return a.dtype == dtype or bool(np.isfinite(a.astype(dtype)).all())
 
 
-def _of_scores(scores, what, n_top):
+def of_scores(scores, what, n_top):
     """The same of scores that are there."""
     if what == BEST:
         return namespace_of(scores).argmax(scores, axis=1)[:, None]
