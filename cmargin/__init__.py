@@ -14,11 +14,12 @@ if TYPE_CHECKING:           # what a type checker cannot follow through `__getat
     from cmargin._runtime.include import get_include
     from cmargin._runtime.show_config import show_config
     from cmargin.export.saved import load
+    from cmargin.nested_cv import nested_cross_validation
     from cmargin.paths import SmSVMPath, smsvm_path
     from cmargin.pursuit import MarginPursuitClassifier, PegasosClassifier
     from cmargin.slnd import BSNClassifier, SLNDClassifier
     from cmargin.smsvm import SmSVMClassifier
-    from cmargin.smsvm_cv import SmSVMClassifierCV, nested_cross_validation
+    from cmargin.smsvm_cv import SmSVMClassifierCV
 
 _HOMES = {
     "Checkpoint": "cmargin._runtime.checkpoint",
@@ -26,7 +27,7 @@ _HOMES = {
     "BSNClassifier": "cmargin.slnd",
     "SmSVMClassifier": "cmargin.smsvm",
     "SmSVMClassifierCV": "cmargin.smsvm_cv",
-    "nested_cross_validation": "cmargin.smsvm_cv",
+    "nested_cross_validation": "cmargin.nested_cv",
     "SmSVMPath": "cmargin.paths",
     "smsvm_path": "cmargin.paths",
     "MarginPursuitClassifier": "cmargin.pursuit",

@@ -1,129 +1,128 @@
-"""SmSVM with its penalties chosen by cross-validation, and the nested cross-validation of the paper (Algorithm 5)."""
+"""SmSVM with its penalties chosen by cross-validation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, field
-from functools import partial
+from numbers import Integral
 from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.model_selection import check_cv
-from sklearn.preprocessing import StandardScaler
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Bunch
+from sklearn.utils._metadata_requests import _routing_enabled
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, indexable
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
+from cmargin._estimators.apart import check_list, is_indicator, weights_differ
 from cmargin._estimators.base import keeps_last_fit
 from cmargin._estimators.docs import CheckpointFile
 from cmargin._estimators.identity import VersionInPickle, check_checkpoint, checkpointer_of
-from cmargin._estimators.labels import code_labels, in_range, positives_of, warn_of_folds
+from cmargin._estimators.labels import Labels, code_labels
 from cmargin._estimators.predict import accuracy_of, lazy_on_workers, scikit_learn_twin
-from cmargin._estimators.progress import say
-from cmargin._estimators.validation import check_data, check_rows, check_verbose, sliceable
+from cmargin._estimators.progress import say, warn_at_caller
+from cmargin._estimators.search.fits import Posed
+from cmargin._estimators.search.folds import splits, warn_of_lacking
+from cmargin._estimators.search.grid import grid_of, largest_l2
+from cmargin._estimators.search.run import SearchRun
+from cmargin._estimators.search.scoring import Scoring
+from cmargin._estimators.search.table import chosen, means, table_of
+from cmargin._estimators.smsvm_fit import penalty_of
+from cmargin._estimators.validation import POSITIVE, check_data, check_parameter, check_rows, check_verbose
 from cmargin._runtime.checkpoint import NO_CHECKPOINTER
-from cmargin.data import open_rows
 from cmargin.data.containers import label_array
 from cmargin.data.open_here import source_of
 from cmargin.smsvm import SmSVMClassifier, of_logistic_loss
 
 OF_THE_BEST = ("coef_", "intercept_", "classes_", "objective_", "duality_gap_", "n_iter_", "history_")
+OF_A_REFIT = (*OF_THE_BEST, "best_estimator_", "refit_time_")
 
 
-def _rows(array, index):
-    return None if array is None else array[index]
-
-
-def _splits(cv, X, y, groups=None):
-    """Training and test rows of every fold, whose training rows are of two classes at least.
-
-    scikit-learn's splitters refuse bytes: they are shown numbers instead.
-    """
-    shown = np.unique(y, return_inverse=True)[1] if y.dtype.kind == "S" else y
-    folds = list(check_cv(cv, shown, classifier=True).split(X, shown, groups))
-    for number, (train, _) in enumerate(folds, 1):
-        if y.ndim == 1 and len(there := np.unique(y[train])) < 2:
-            raise ValueError(f"The training rows of fold {number} of {len(folds)} are of only one class: "
-                             f"{there.tolist()}. Shuffle the rows, or let cv be a number or a StratifiedKFold.")
-    return folds
-
-
-WARM = ("coef_", "intercept_", "classes_", "n_features_in_", "_multilabel")        # what the next fit of a path needs
+def _predicts(search):
+    """Whether there is, or will be, a fit of all rows; weights may be set by hand."""
+    if isinstance(search.refit, (bool, np.bool_)) and not search.refit and "coef_" not in vars(search):
+        raise AttributeError(f"this {type(search).__name__} has refit=False: it has scores, and nothing to predict by")
+    return True
 
 
 def _of_logistic_loss(search):
-    return of_logistic_loss(search._estimator)
+    return _predicts(search) and of_logistic_loss(search._estimator)
 
 
-@dataclass
-class Fold:
-    """How far a fold has come: accuracies (n_l2s, n_l1s), reads, fits done, and what the last one left."""
-
-    scores: np.ndarray
-    passes: float = 0.0
-    n_done: int = 0
-    last: dict = field(default_factory=dict)
+def with_weights(weights):
+    return {} if weights is None else {"sample_weight": weights}
 
 
-def _path_scores(estimator, X, y, weights, train, test, l2s, l1s, standardize, after_fit=lambda text: None, fold=None):
-    """Accuracy on ``test`` after training on ``train``, and the reads of the data it took: a `Fold`.
-
-    Every l1 path runs from the largest l2 down, each fit from the one before; the tolerance is relative to the
-    objective itself, so a warm start changes the way, not the end. ``after_fit`` is told of every fit in a line.
-    ``fold``: one that has been begun, to go on with.
-    """
-    fold = Fold(np.zeros((len(l2s), len(l1s)))) if fold is None else fold
-    X_train, X_test = X[train], X[test]
-    if standardize:
-        scaler = StandardScaler(with_mean=not open_rows(X_train).sparse).fit(X_train)
-        X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
-    test_weights = None if weights is None else in_range(weights[test])         # their sum is finite
-    downwards = np.argsort(l2s)[::-1]
-    for number in range(fold.n_done, len(l1s) * len(l2s)):
-        (k, place), begin = divmod(number, len(l2s)), perf_counter()
-        i, model = downwards[place], clone(estimator).set_params(l1=l1s[k], l2=l2s[downwards[place]], C=None)
-        model._names_constants = False           # `warn_of_folds` has named them
-        if place > 0:
-            vars(model).update(fold.last, warm_start=True)
-        model.fit(X_train, y[train], _rows(weights, train))
-        fold.scores[i, k] = model.score(X_test, y[test], test_weights)
-        fold.passes += model.n_passes_
-        fold.n_done, fold.last = number + 1, {name: vars(model)[name] for name in WARM}
-        after_fit(f"l2={l2s[i]:g}, l1={l1s[k]:g}: accuracy {fold.scores[i, k]:.4f}, {model.n_passes_:.4g} reads, "
-                  f"{perf_counter() - begin:.2f} s")
-    return fold
+def with_groups(groups):
+    return {} if groups is None else {"groups": groups}
 
 
 class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
-    """`SmSVMClassifier` with l2 and l1 chosen from a grid by cross-validated accuracy, then fitted to all rows.
+    """`SmSVMClassifier` with l2 and l1 chosen from a grid by a cross-validated score, then fitted to all rows.
 
     Parameters
     ----------
-    l2s : sequence of float, default=(1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-        Weights of the quadratic penalty to try, at least 0.
+    l2s : sequence of float, int or None, default=None
+        Weights of the quadratic penalty to try, at least 0. An int: so many, from where the weights are about the
+        direction between the means of the classes down to a millionth of that. None: 1e-6, 1e-5, ..., 1e-1, unless
+        ``Cs`` are given.
     l1s : sequence of float, default=(0.0,)
         Weights of the l1 penalty to try, each with every l2.
-    cv : int, splitter or None, default=5
+    cv : int, splitter, iterable of (training rows, test rows) or None, default=5
         Folds, or what splits the rows, as in scikit-learn: a number is of stratified folds where y is labels, of
         plain ones where it is an indicator.
     estimator : SmSVMClassifier or None, default=None
         Supplies every other parameter. None: their defaults.
     standardize : bool, default=False
-        Score each fold with columns scaled by its own training rows. The final fit takes X as it is: put a scaler in
-        front for that.
+        Score each fold with columns scaled by its own training rows, of which a copy is made. The final fit takes X as
+        it is: put a scaler in front for that.
     verbose : bool or int, default=0
         True, or a number above 0: print a line after every fit of a fold.
     checkpoint : path, `cmargin.Checkpoint` or None, default=None
-        File in which the scores are kept, as by `SmSVMClassifier`, after fits of a fold: one that was under way is made
-        again. ``estimator`` has none of its own.
+        File in which the scores are kept, as by `SmSVMClassifier`, after the fits of a fold: those that were under way
+        are made again. ``estimator`` has none of its own.
+    Cs : sequence of float or None, default=None
+        Instead of ``l2s``: values of ``C`` to try, each of which is l2 = 1 / (C * sum of the weights of the rows) in
+        every fold and in the final fit. ``np.inf``: no penalty.
+    scoring : str, callable or None, default=None
+        What is best: a name or a scorer of scikit-learn's, or ``scoring(estimator, X, y)``, larger being better. None:
+        accuracy. Sample weights count in a score that takes them.
+    n_jobs : int or None, default=None
+        Threads of a fit, instead of those of ``estimator``; None: as that says. The result is the same to the bit.
+    refit : bool, default=True
+        Fit all rows with the penalties chosen. False: the search ends with the scores, and cannot predict.
+    one_standard_error : bool, default=False
+        Choose the strongest penalties whose mean score is within one standard error of the best, not the best.
+    max_time : float or None, default=None
+        Seconds after which no fit of a fold is begun or goes on. What was scored stays, other scores are NaN, and the
+        best so far is fitted to all rows, which takes as long as it takes.
 
     Attributes
     ----------
     l2_, l1_ : float
         The chosen penalties; of equal scores the strongest l1, then the strongest l2.
+    C_ : float
+        The C that ``l2_`` is for all rows, or, with ``Cs``, that was chosen.
+    penalties_ : (n_l2s,) array
+        Values of l2, or of C with ``Cs``, in the order of ``scores_``.
     scores_ : (n_folds, n_l2s, n_l1s) array
-        Accuracy on the rows of each fold that were held out; of an indicator, the share of rows whose labels are all
-        right.
+        Score of the rows of each fold that were held out, NaN where there is none. Accuracy of an indicator is the
+        share of rows whose labels are all right.
+    best_score_ : float
+        Mean over the folds, of the penalties chosen.
+    best_index_, best_params_ : int, dict
+        The row of ``cv_results_`` that was chosen, and its penalties.
+    cv_results_ : dict of arrays
+        A row for each pair of penalties, in the columns of scikit-learn's searches; and ``max_duality_gap``, the
+        largest of the pair's fits.
+    n_splits_ : int
+        Folds.
+    scorer_ : callable or None
+        What ``scoring`` stands for; None: accuracy.
+    refit_time_ : float
+        Seconds of the final fit.
     best_estimator_ : SmSVMClassifier
         Trained on all rows with the penalties chosen.
     coef_, intercept_, classes_, objective_, duality_gap_, n_iter_, history_ : as in `SmSVMClassifier`
@@ -144,11 +143,15 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
     >>> search = SmSVMClassifierCV(l2s=(1e-4, 1e-3, 1e-2), cv=3).fit(scale(X), y)
     >>> search.l2_ in search.l2s and search.scores_.shape == (3, 3, 1)
     True
+    >>> bool(search.best_score_ == search.cv_results_["mean_test_score"].max())
+    True
     """
 
     _parameter_constraints = {
-        "l2s": ["array-like"], "l1s": ["array-like"], "cv": ["cv_object"],
-        "estimator": [SmSVMClassifier, None], "standardize": ["boolean"],
+        "l2s": ["array-like", Interval(Integral, 1, None, closed="left"), None], "l1s": ["array-like"],
+        "Cs": ["array-like", None], "cv": ["cv_object"], "estimator": [SmSVMClassifier, None],
+        "standardize": ["boolean"], "scoring": [str, callable, None], "n_jobs": [Integral, None], "refit": ["boolean"],
+        "one_standard_error": ["boolean"],
     }
     coef_: np.ndarray
     intercept_: np.ndarray
@@ -157,12 +160,17 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
     best_estimator_: SmSVMClassifier
     l2_: float
     l1_: float
+    C_: float
     scores_: np.ndarray
+    best_score_: float
+    cv_results_: dict[str, Any]
     n_passes_: float
 
-    def __init__(self, l2s: Sequence[float] = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1), l1s: Sequence[float] = (0.0,),
-                 cv: Any = 5, estimator: SmSVMClassifier | None = None, standardize: bool = False, verbose: int = 0,
-                 checkpoint: CheckpointFile = None) -> None:
+    def __init__(self, l2s: Sequence[float] | int | None = None, l1s: Sequence[float] = (0.0,), cv: Any = 5,
+                 estimator: SmSVMClassifier | None = None, standardize: bool = False, verbose: int = 0,
+                 checkpoint: CheckpointFile = None, Cs: Sequence[float] | None = None,
+                 scoring: str | Callable[..., float] | None = None, n_jobs: int | None = None, refit: bool = True,
+                 one_standard_error: bool = False, max_time: float | None = None) -> None:
         self.l2s = l2s
         self.l1s = l1s
         self.cv = cv
@@ -170,6 +178,12 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
         self.standardize = standardize
         self.verbose = verbose
         self.checkpoint = checkpoint
+        self.Cs = Cs
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.refit = refit
+        self.one_standard_error = one_standard_error
+        self.max_time = max_time
 
     @keeps_last_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -180,6 +194,7 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
         X : (n_samples, n_features) array or sparse matrix
         y : (n_samples,) labels, or (n_samples, n_labels) indicator, whose labels share the penalties chosen
         sample_weight : (n_samples,) array or None
+            Of the rows, in the fits and, where a scorer takes them, in the scores.
         groups : (n_samples,) array or None
             Handed to the splitter ``cv``, which may keep the rows of a group together.
 
@@ -190,29 +205,160 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
         Raises
         ------
         ValueError
-            As `SmSVMClassifier.fit`; and where the training rows of a fold are of only one class.
+            As `SmSVMClassifier.fit`.
 
         Warns
         -----
         UserWarning
-            Where no training row of a fold has a label of an indicator, or every row: its prediction is constant there.
+            Where the training rows of a fold lack a class, which is never predicted there, or have a label of an
+            indicator nowhere or everywhere, whose prediction is constant there; where a fold has no score.
+        ConvergenceWarning
+            Where fits stopped short of the tolerance, or ``max_time`` ended the search. One warning says all of it.
         """
-        X, y, weights = self._checked(X, y, sample_weight)
+        begin = perf_counter()
+        X, y, weights, classes, codes = self._checked(X, y, sample_weight)
+        routed = self._routed(X, weights, groups)
         checkpointer = checkpointer_of(self, source_of(X, y), weights, groups)
-        l2, l1, found = self._choose(X, y, weights, groups, checkpointer)
-        best = clone(self._estimator).set_params(l2=l2, C=None, l1=l1).fit(X, y, weights)
-        self.__dict__.update(
-            {name: getattr(best, name) for name in OF_THE_BEST}, best_estimator_=best, l2_=l2, l1_=l1,
-            scores_=np.stack([fold.scores for fold in found]),
-            n_passes_=best.n_passes_ + sum(fold.passes for fold in found),
-        )
-        checkpointer.end("converged")
+        run = self._run(X, y, weights, classes, codes, routed, checkpointer,
+                        None if self.max_time is None else begin + self.max_time)
+        grid, place = run.grid, self._place(run)
+        found = self._found(run, place) | self._both_ways(X, y, weights, grid.parameters(*place))
+        if self.refit:
+            found |= self._refitted(X, y, weights, grid.parameters(*place), run)
+        for name in [name for name in OF_A_REFIT if not self.refit and name in vars(self)]:
+            delattr(self, name)
+        self.__dict__.update(found)
+        self._warn_of(run)
+        checkpointer.end("max_time" if run.n_left else "converged")
         checkpointer.close()
         return self
 
+    # ---------------------------------------------------------------- what is asked for
+
     @property
     def _estimator(self):
-        return SmSVMClassifier() if self.estimator is None else self.estimator
+        estimator = SmSVMClassifier() if self.estimator is None else self.estimator
+        if self.n_jobs is not None:
+            estimator = copy(estimator)
+            estimator.n_jobs = self.n_jobs
+        return estimator
+
+    def _checked(self, X, y, sample_weight):
+        """Rows, labels, weights, classes and the labels' places among them, once they and the parameters are found to
+        be in order."""
+        self._validate_params()
+        check_verbose(self)
+        check_checkpoint(self, self.checkpoint)
+        check_parameter(self, "max_time", self.max_time, real=POSITIVE, none=True)
+        grid_of(self, lambda: 1.0)
+        X, y, sample_weight = check_data(self, X, y, sample_weight)
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
+        source = source_of(X, y)
+        if not source.in_memory:
+            source.refuse("A search, which trains on parts of the rows,")
+        classes, codes, _ = code_labels(y)
+        if self._estimator.checkpoint is not None:
+            raise ValueError("The fits of a search take no checkpoint of their own; give it to SmSVMClassifierCV.")
+        estimator = clone(self._estimator).set_params(l2=None, C=None, l1=0.0)       # which the grid replaces
+        estimator._check_for(None)
+        check_list(estimator, is_indicator(y))
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X)
+        return X, y, weights, classes, codes
+
+    def _routed(self, X, weights, groups):
+        """Keyword arguments of the splitter's ``split`` and of the scorer, ``routed.splitter.split`` and
+        ``routed.scorer.score``: as scikit-learn's metadata routing has it where that is switched on."""
+        scoring = Scoring(self)
+        if _routing_enabled():
+            routed = process_routing(self, "fit", **with_weights(weights), **with_groups(groups))
+            if self.scoring is not None:
+                return routed
+            return Bunch(splitter=routed.splitter, scorer=Bunch(score=with_weights(weights)))
+        return Bunch(splitter=Bunch(split=with_groups(groups)),
+                     scorer=Bunch(score=with_weights(weights if scoring.takes_weights else None)))
+
+    def _run(self, X, y, weights, classes, codes, routed, checkpointer=NO_CHECKPOINTER, deadline=None,
+             warns=True):
+        """The `SearchRun` that has made the fits of all folds; ``warns``: of classes that folds lack."""
+        def top():
+            _, own, positives = code_labels(y)
+            indicator = None if positives is None else 2.0 * positives.toarray().T - 1.0
+            labels = Labels(classes, codes if indicator is None else own, indicator)
+            return largest_l2(X, labels, weights)
+
+        grid = grid_of(self, top)
+        posed = Posed(self._estimator, X, y, classes, codes, weights, self.standardize, Scoring(self),
+                      routed.scorer.score)
+        run = SearchRun(self, posed, grid, splits(self.cv, X, y, routed.splitter.split), checkpointer, deadline)
+        if warns:
+            warn_of_lacking(classes, y, codes, run.rows)
+        run.run()
+        return run
+
+    # ---------------------------------------------------------------- what is found
+
+    def _place(self, run):
+        """The place of the grid that is chosen."""
+        scores = run.scores
+        i, k = place = tuple(map(int, chosen(run.grid, scores, self.one_standard_error)))
+        say(self, f"chose {run.grid.name}={run.grid.values[i]:g}, l1={run.grid.l1s[k]:g}: {run.posed.scoring.name} "
+                  f"{means(scores)[0][place]:.4f}{'; fits all rows with them' if self.refit else ''}")
+        return place
+
+    def _found(self, run, place):
+        """Attributes that need no fit of all rows."""
+        grid, table = run.grid, table_of(run.grid, run.folds)
+        index = int(np.ravel_multi_index(place, grid.shape))
+        return {
+            "l1_": float(grid.l1s[place[1]]), "penalties_": grid.values, "scores_": run.scores, "cv_results_": table,
+            "best_index_": index,
+            "best_score_": float(table["mean_test_score"][index]), "best_params_": table["params"][index],
+            "n_splits_": len(run.folds), "scorer_": run.posed.scoring.scorer,
+            "n_passes_": run.n_passes,
+        }
+
+    def _both_ways(self, X, y, weights, parameters):
+        """``l2_`` and ``C_``, of which one follows from the other by what the rows weigh."""
+        best = clone(self._estimator).set_params(**parameters)
+        best._names_constants = False
+        total = float(X.shape[0]) if weights_differ(best, source_of(X, y), weights) else \
+            best._labels_and_weights(source_of(X, y), weights)[2]
+        l2 = penalty_of(best, total).l2
+        return {"l2_": l2, "C_": best.C if best.C is not None else 1 / (l2 * total) if l2 > 0 else np.inf}
+
+    def _refitted(self, X, y, weights, parameters, run):
+        """Attributes of the fit to all rows, whose sentence on how far it got joins those of the folds."""
+        begin, best, said = perf_counter(), clone(self._estimator).set_params(**parameters), []
+        best._warn_of = said.append
+        best.fit(X, y, weights)
+        del best._warn_of
+        run.of_best = next(filter(None, said), None)
+        found = {name: getattr(best, name) for name in OF_THE_BEST} | {"best_estimator_": best}
+        return found | {"refit_time_": perf_counter() - begin,
+                        "n_passes_": best.n_passes_ + run.n_passes}
+
+    def _warn_of(self, run):
+        """One warning of all that fell short: time, fits, scores."""
+        n_fits, said = len(run.steps) * len(run.folds), []
+        if run.n_left:
+            said.append(f"{type(self).__name__} stopped at max_time={self.max_time:g} s with {run.n_left} of {n_fits} "
+                        "fits of folds not made: their scores are NaN, and the penalties are the best of those scored. "
+                        "Try a larger max_time, or fewer penalties.")
+        if run.said:
+            said.append(f"{len(run.said)} of {n_fits} fits of folds stopped short of the tolerance; the first: "
+                        f"{run.said[0]}")
+        said += [] if run.of_best is None else [run.of_best]
+        kind = ConvergenceWarning if said else UserWarning
+        without = [number for number, fold in enumerate(run.folds, 1)
+                   if (np.isnan(fold.scores) & ~np.isnan(fold.fit_seconds)).any()]
+        if without:
+            said.append(f"Scores are NaN in folds {', '.join(map(str, without))} of {len(run.folds)}, and do not count "
+                        "in the means.")
+        if said:
+            warn_at_caller(" ".join(said), kind)
+
+    # ---------------------------------------------------------------- prediction
 
     @property
     def _best(self):
@@ -222,54 +368,7 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
         vars(best).update(by_hand)
         return best
 
-    def _checked(self, X, y, sample_weight):
-        """Rows, labels and weights, once they and the parameters are found to be in order."""
-        self._validate_params()
-        check_verbose(self)
-        check_checkpoint(self, self.checkpoint)
-        self._grid("l2s"), self._grid("l1s")
-        X, y, sample_weight = check_data(self, X, y, sample_weight)
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = column_or_1d(y, warn=True)
-        source = source_of(X, y)
-        if not source.in_memory:
-            source.refuse("A search, which trains on parts of the rows,")
-        code_labels(y)
-        if self._estimator.checkpoint is not None:
-            raise ValueError("The fits of a search take no checkpoint of their own; give it to SmSVMClassifierCV.")
-        return X, y, None if sample_weight is None else _check_sample_weight(sample_weight, X)
-
-    def _choose(self, X, y, weights=None, groups=None, checkpointer=NO_CHECKPOINTER):
-        """l2, l1 and the `Fold`s that they were chosen by."""
-        l2s, l1s = self._grid("l2s"), self._grid("l1s")
-        found = [] if checkpointer.found is None else checkpointer.found
-
-        def after_fit(number, text):
-            say(self, f"fold {number}, {text}")
-            checkpointer.offer(sum(fold.passes for fold in found), lambda: found)
-
-        folds = _splits(self.cv, X, y, groups)
-        if y.ndim == 2:
-            warn_of_folds(positives_of(y), folds)
-        for number, (train, test) in enumerate(folds, 1):
-            if number > len(found):
-                found.append(Fold(np.zeros((len(l2s), len(l1s)))))
-            _path_scores(self._estimator, X, y, weights, train, test, l2s, l1s, self.standardize,
-                         partial(after_fit, number), found[number - 1])
-        mean = np.stack([fold.scores for fold in found]).mean(axis=0)
-        ties = np.argwhere(mean >= mean.max() - 1e-12)
-        i, k = max(ties, key=lambda at: (l1s[at[1]], l2s[at[0]]))
-        l2, l1 = float(l2s[i]), float(l1s[k])
-        say(self, f"chose l2={l2:g}, l1={l1:g}: accuracy {mean[i, k]:.4f}; fits all rows with them")
-        return l2, l1, found
-
-    def _grid(self, name):
-        grid = np.asarray(getattr(self, name), float)
-        if grid.ndim != 1 or len(grid) == 0 or not np.all(grid >= 0):
-            raise ValueError(f"The '{name}' parameter of SmSVMClassifierCV must be a sequence of floats in the"
-                             f" range [0.0, inf). Got {getattr(self, name)!r} instead.")
-        return grid
-
+    @available_if(_predicts)
     @lazy_on_workers
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the chosen estimator."""
@@ -290,74 +389,40 @@ class SmSVMClassifierCV(ClassifierMixin, VersionInPickle, BaseEstimator):
         check_is_fitted(self)
         return self.best_estimator_.predict_log_proba(check_rows(self, X))
 
+    @available_if(_predicts)
     @lazy_on_workers
     def predict(self, X: Any) -> np.ndarray:
         """Labels by the chosen estimator."""
         check_is_fitted(self)
         return self._best.predict(check_rows(self, X))
 
+    @available_if(_predicts)
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy on ``X`` and ``y``."""
-        return accuracy_of(self, X, y, sample_weight)
+        """What ``scoring`` says of the chosen estimator on ``X`` and ``y``; accuracy where it is None."""
+        scoring = Scoring(self)
+        if scoring.scorer is None:
+            return accuracy_of(self, X, y, sample_weight)
+        check_is_fitted(self)
+        params = with_weights(sample_weight if scoring.takes_weights else None)
+        return scoring(self._best, check_rows(self, X), label_array(y), **params)
 
+    @available_if(_predicts)
     def to_sklearn(self) -> Any:
         """The chosen estimator's `to_sklearn`."""
         check_is_fitted(self)
         return scikit_learn_twin(self._best, self)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Where scikit-learn's metadata routing sends what `fit` and `score` are given."""
+        router = MetadataRouter(owner=self).add_self_request(self).add(
+            splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+        if self.scoring is None:
+            return router
+        return router.add(scorer=Scoring(self).scorer,
+                          method_mapping=MethodMapping().add(caller="fit", callee="score"))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
         return tags
-
-
-@dataclass
-class NestedScores:
-    """What `nested_cross_validation` found: ``mean`` is the paper's answer."""
-
-    test_scores: np.ndarray        # (n_outer,) accuracy of each outer fold
-    l2: np.ndarray                 # (n_outer,) chosen penalties
-    l1: np.ndarray
-    n_passes: float                # reads of the data, all folds together
-
-    @property
-    def mean(self) -> float:
-        return float(self.test_scores.mean())
-
-
-def nested_cross_validation(X: Any, y: Any, l2s: Sequence[float], l1s: Sequence[float] = (0.0,), *, outer: Any = 10,
-                            inner: Any = 6, estimator: SmSVMClassifier | None = None,
-                            standardize: bool = True) -> NestedScores:
-    """Algorithm 5: penalties chosen inside, accuracy measured outside, columns scaled by training rows only.
-
-    Parameters
-    ----------
-    X : (n, m) array or CSR matrix
-    y : (n,) labels, or (n, n_labels) indicator
-    l2s, l1s : sequences of float
-        Penalties to choose from, as in `SmSVMClassifierCV`.
-    outer, inner : int or splitter
-        10 and 6 in the paper, 5 and 4 for its largest set.
-    estimator : SmSVMClassifier, optional
-        Supplies every other parameter.
-    standardize : bool
-        Scale columns by the mean and the standard deviation of the training rows.
-
-    Returns
-    -------
-    NestedScores
-    """
-    X, y = indexable(sliceable(X), label_array(y))
-    estimator = SmSVMClassifier() if estimator is None else estimator
-    scores, chosen, passes = [], [], 0.0
-    for train, test in _splits(outer, X, y):
-        search = SmSVMClassifierCV(l2s, l1s, inner, estimator, standardize)
-        rows, labels, _ = search._checked(X[train], y[train], None)
-        l2, l1, folds = search._choose(rows, labels)
-        fold = _path_scores(estimator, X, y, None, train, test, [l2], [l1], standardize)
-        scores.append(fold.scores[0, 0])
-        chosen.append((l2, l1))
-        passes += sum(one.passes for one in (*folds, fold))
-    l2, l1 = np.array(chosen).T
-    return NestedScores(np.array(scores), l2, l1, passes)

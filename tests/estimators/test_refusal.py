@@ -143,7 +143,7 @@ def test_column_names_are_the_last_good_fits(monkeypatch, estimator):
 @pytest.mark.parametrize("model, module, step", [
     (SLNDClassifier(), slnd, "encode_labels"),
     (cmargin.MarginPursuitClassifier(), one_vs_rest, "encode_labels"),
-    (SmSVMClassifierCV(l2s=(1e-2,), cv=2), smsvm_cv, "_path_scores"),
+    (SmSVMClassifierCV(l2s=(1e-2,), cv=2), smsvm_cv, "splits"),
 ])
 def test_an_interrupt_before_training_changes_nothing(monkeypatch, fitted, model, module, step):
     # An interrupted search had no estimator, but columns: predict raised AttributeError.

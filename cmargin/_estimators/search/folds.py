@@ -1,0 +1,90 @@
+"""The folds of a search: their rows, the classes that they lack, and how far each has come."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from sklearn.model_selection import check_cv
+
+from cmargin._estimators.labels import positives_of, warn_of_folds
+from cmargin._estimators.progress import warn_at_caller
+
+NEVER = -1e30                    # score of a class that is never predicted; it has a place in float32
+
+
+def splits(cv, X, y, routed):
+    """Pairs of training and test rows, as arrays of their numbers; ``routed``: keyword arguments of ``cv.split``.
+
+    scikit-learn's splitters refuse bytes: they are shown numbers instead. All folds are held at once, five of them as
+    much as a tenth of 54 columns where numbers of rows take eight bytes: they take four.
+    """
+    shown = np.unique(y, return_inverse=True)[1] if y.dtype.kind == "S" else y
+    folds = check_cv(cv, shown, classifier=True).split(X, shown, **routed)
+    return [(numbers_of_rows(train), numbers_of_rows(test)) for train, test in folds]
+
+
+def numbers_of_rows(rows):
+    rows = np.asarray(rows)
+    rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+    few = rows.dtype.kind in "iu" and rows.max(initial=0) <= np.iinfo(np.int32).max
+    return rows.astype(np.int32) if few else rows
+
+
+def warn_of_lacking(classes, y, codes, folds):
+    """One warning of classes, or labels of an indicator, that the training rows of some fold say nothing of.
+
+    ``codes``: (n,) the places of the labels ``y`` among ``classes``; None where y is an indicator.
+    """
+    if codes is None:
+        warn_of_folds(positives_of(y), folds)
+        return
+    lacking = {number: lacks for number, (train, _) in enumerate(folds, 1)
+               if len(lacks := np.setdiff1d(np.arange(len(classes)), codes[train]))}
+    if lacking:
+        names = classes[np.unique(np.concatenate(list(lacking.values())))].tolist()
+        several, named = len(names) > 1, ", ".join(map(repr, names[:5])) + ", ..." * (len(names) > 5)
+        warn_at_caller(f"{'Classes' if several else 'Class'} {named} {'are' if several else 'is'} absent from the "
+                       f"training rows of some folds, numbers {', '.join(map(str, lacking))} of {len(folds)}, and "
+                       "never predicted there.")
+
+
+def of_all_classes(numbers, there, n_classes, others):
+    """(k, n_classes) scores, weights or intercepts of all classes from (k, n_problems), those of the classes ``there``.
+
+    Two classes have one problem, the second against the first. ``others``: what stands for a class that is not there;
+    its score is below all, so that a scorer finds every class that it asks for and that one is never predicted.
+    """
+    if len(there) == n_classes:
+        return numbers
+    if len(there) == 2:
+        numbers = np.concatenate([-numbers, numbers], axis=1)
+    every = np.full((len(numbers), n_classes), others)
+    every[:, there] = numbers
+    return every
+
+
+def constant(n_classes, only, n_rows):
+    """(n_problems,) intercepts of a fold whose training rows, ``n_rows`` of them, are all of class number ``only``.
+
+    The log-odds of that class are Laplace's: n + 1 in n + 2.
+    """
+    odds = np.log(n_rows + 1.0)
+    if n_classes == 2:
+        return np.array([odds if only == 1 else -odds])
+    return np.where(np.arange(n_classes) == only, odds, NEVER)
+
+
+@dataclass
+class Fold:
+    """How far a fold has come: tables over the grid, reads, steps done, and what the last one left for the next."""
+
+    scores: np.ndarray               # NaN where nothing was scored
+    gaps: np.ndarray                 # largest relative duality gap of the problems
+    fit_seconds: np.ndarray
+    score_seconds: np.ndarray
+    passes: float = 0.0
+    n_done: int = 0                  # of fits that are made one by one
+    last: dict = field(default_factory=dict)
+
+    @staticmethod
+    def begun(shape):
+        return Fold(*(np.full(shape, np.nan) for _ in range(4)))

@@ -1,0 +1,124 @@
+"""Scores of the rows that a fold holds out, and a model that predicts by them: no row is read again for a scorer."""
+
+from copy import copy
+from functools import lru_cache
+
+import numpy as np
+from sklearn.base import clone
+
+from cmargin._estimators.scores import of_scores, predicted
+from cmargin._estimators.search.folds import NEVER, constant, of_all_classes
+
+ENTRIES_GATHERED = 1 << 20       # of X that are copied at a time, on their way through one product
+
+
+def decisions(X, rows, W, intercept, n_threads):
+    """(len(rows), n_problems) scores of some rows of X, float64; a few rows are gathered at a time.
+
+    ``W``: (n_problems, n_columns), with the intercepts last where there are any.
+    """
+    m, out = X.shape[1], np.empty((len(rows), len(W)))
+    coef, bias = np.ascontiguousarray(W[:, :m]), W[:, m] if intercept else np.zeros(len(W))
+    at_once = max(1, ENTRIES_GATHERED // max(1, m))
+    for lo in range(0, len(rows), at_once):
+        out[lo:lo + at_once] = predicted(X[rows[lo:lo + at_once]], coef, bias, n_threads=n_threads)
+    return out
+
+
+class KnownScores:
+    """Mixed in before a linear classifier: predicts rows whose scores are known, named by their numbers, (n, 1)."""
+
+    known = np.empty((0, 1))
+
+    def _check_rows(self, X):
+        return X
+
+    def _predicted(self, X, what, intercept=None, n_top=1):
+        return of_scores(self.known[X[:, 0]], what, n_top)
+
+
+@lru_cache
+def with_known_scores(kind):
+    return type(kind.__name__, (KnownScores, kind), {})
+
+
+def predicts(estimator, classes, scores, multilabel):
+    """A copy of ``estimator`` that predicts the rows of (n, n_problems) ``scores``, and the numbers to name them by."""
+    model = copy(estimator)
+    model.__class__ = with_known_scores(type(estimator))
+    vars(model).update(classes_=classes, coef_=np.zeros((scores.shape[1], 1)), intercept_=np.zeros(scores.shape[1]),
+                       n_features_in_=1, known=scores, _multilabel=multilabel)
+    return model, np.arange(len(scores))[:, None]
+
+
+class HeldOut:
+    """Scores of the rows that a fold holds out: one product for every fit, and sums of those for what lies between."""
+
+    def __init__(self, fold):
+        self.fold, self.whole, self.posed, self.products = fold, fold.whole, fold.posed, {}
+        self.before = {}                         # the pairs of the step before
+        posed, test = self.posed, fold.test
+        self.multilabel = posed.codes is None
+        self.y, self.codes = posed.y[test], None if self.multilabel else posed.codes[test]
+        self.params = {name: rows_of(value, test) if np.shape(value)[:1] == (posed.y.shape[0],) else value
+                       for name, value in posed.score_params.items()}
+
+    def score(self, step, found):
+        """Of `Certified` problems; None: of a fold whose training rows are of one class."""
+        posed, fold, n_classes = self.posed, self.fold, len(self.posed.classes)
+        if not posed.scoring.by_scores:
+            X_test = fold.held_out[0][fold.held_out[1]] if posed.standardize else posed.X[fold.test]
+            return posed.scoring(self.model(step, found), X_test, self.y, **self.params)
+        if found is None:
+            bias = constant(n_classes, fold.only, len(fold.train))
+            scores = np.broadcast_to(bias, (len(fold.test), len(bias)))
+        else:
+            scores = of_all_classes(self.decisions(found), fold.problem.there, n_classes, NEVER)
+        if posed.scoring.scorer is None:
+            return posed.scoring.share(self.right(scores), **self.params)
+        model, rows = predicts(posed.estimator, posed.classes, scores, self.multilabel)
+        return posed.scoring(model, rows, self.y, **self.params)
+
+    def right(self, scores):
+        """(n_test,) whether the labels predicted are the rows' own."""
+        if self.multilabel:
+            return ((scores > 0) == (self.whole.indicator[:, self.fold.test] > 0).T).all(axis=1)
+        return self.codes == (scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1))
+
+    def model(self, step, found):
+        """The estimator with the weights of a step, for a callable that asks for rows or for weights."""
+        posed, whole, m = self.posed, self.whole, self.posed.X.shape[1]
+        if found is None:
+            bias = constant(len(posed.classes), self.fold.only, len(self.fold.train))
+            coef = np.zeros((len(bias), m))
+        else:
+            W, there, n_classes = np.stack([one.w for one in found]), self.fold.problem.there, len(posed.classes)
+            n = whole.source.n_features
+            coef, bias = np.zeros((len(W), m)), W[:, n] if posed.estimator.fit_intercept else np.zeros(len(W))
+            coef[:, slice(None) if whole.columns is None else whole.columns] = W[:, :n]
+            coef = of_all_classes(coef.T, there, n_classes, 0.0).T
+            bias = of_all_classes(bias[None], there, n_classes, NEVER)[0]
+        model = clone(posed.estimator).set_params(**step.parameters)
+        vars(model).update(classes_=posed.classes, coef_=np.ascontiguousarray(coef), intercept_=bias, n_features_in_=m,
+                           _multilabel=self.multilabel)
+        return model
+
+    def decisions(self, found):
+        """(n_test, n_problems): of each problem the parts of its pairs."""
+        wanted = {id(pair): (c, pair) for c, one in enumerate(found) for _, pair in one.primal_parts}
+        # a step between two fits may have had one of them alone, and the next have both
+        self.products = {key: value for key, value in self.products.items() if key in wanted or key in self.before}
+        self.before = wanted
+        fresh = [key for key in wanted if key not in self.products]
+        if fresh:
+            W = np.stack([wanted[key][1].w for key in fresh])
+            products = decisions(*self.fold.held_out, W, self.posed.estimator.fit_intercept, self.fold.n_threads)
+            self.products |= dict(zip(fresh, np.ascontiguousarray(products.T), strict=True))
+        scores = np.empty((len(self.fold.test), len(found)))
+        for c, one in enumerate(found):
+            scores[:, c] = sum(part * self.products[id(pair)] for part, pair in one.primal_parts)
+        return scores
+
+
+def rows_of(array, index):
+    return None if array is None else array[index]

@@ -1,0 +1,155 @@
+"""A fold whose penalties are solved as one path: a fit is made only where no other of the fold certifies its penalty.
+
+Rows that are held out stay where they are and weigh nothing, so that the folds read one X, in memory once. Of a small X
+the training rows are copied instead: five folds read a fifth of it in vain otherwise.
+"""
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
+
+from cmargin._core.util._openmp import effective_n_threads
+from cmargin._estimators.apart import weights_differ
+from cmargin._estimators.base import LinearClassifier
+from cmargin._estimators.labels import Labels, of_mean_1, positives_of
+from cmargin._estimators.search.held_out import HeldOut
+from cmargin._estimators.smsvm_fit import l2_of, occurring_columns, settings_of, threads_of
+from cmargin._runtime.blas_threads import single_threaded_blas
+from cmargin._runtime.clock import RunClock
+from cmargin.data.open_here import source_of
+from cmargin.solvers import cost
+from cmargin.solvers.path import PathSolver
+from cmargin.solvers.penalty import ElasticNet
+
+
+def takes_paths(posed, grid):
+    """Whether the fits of a search are made as paths: those that a user watches, stops or has published steps taken in
+    are made one by one, as are those without a penalty, which nothing certifies, and of problems with weights of their
+    own."""
+    e = posed.estimator
+    plain = type(e).fit is LinearClassifier.fit and e.callback is None and not e.verbose and e.max_time is None
+    penalised = (grid.strengths > 0).all() or (grid.l1s > 0).all()
+    return plain and e.line_search == "exact" and penalised and \
+        not weights_differ(e, source_of(posed.X, posed.y), None)
+
+
+def is_small(source):
+    """Whether training rows of folds are copied: the copy stays in the cache, and no fit reads the rows held out."""
+    return source.entries * source.dtype.itemsize <= cost.CACHED_BYTES
+
+
+class WholeRows:
+    """The rows that all folds read: over the columns that occur, and what is made of them once."""
+
+    def __init__(self, posed):
+        self.posed, source = posed, source_of(posed.X, posed.y)
+        self.columns = None if posed.standardize else occurring_columns(source, ElasticNet(1.0, 0.0))      # None: all
+        self.source = source if self.columns is None else source.of_columns(self.columns)
+        self.copies = posed.standardize or is_small(source)
+        self.indicator = None if posed.codes is not None else 2.0 * positives_of(posed.y).toarray().T - 1.0
+
+
+@dataclass
+class FoldProblem:
+    """The binary problems of a fold: rows, labels and weights, and where the scores of their classes belong."""
+
+    source: Any
+    labels: Labels
+    weights: np.ndarray | None
+    total_weight: float
+    there: np.ndarray            # places of the classes that its training rows have; of an indicator of all labels
+
+
+class PathFold:
+    """The paths of one fold, by training rows ``train``, scored on ``test``."""
+
+    def __init__(self, whole, train, test):
+        self.whole, self.posed, self.train, self.test = whole, whole.posed, train, test
+        self.n_threads = effective_n_threads(self.posed.estimator.n_jobs)
+        codes = self.posed.codes
+        there = np.arange(len(self.posed.classes)) if codes is None else np.unique(codes[train])
+        self.only = there[0] if codes is not None and len(there) == 1 else None
+        self.held_out = self.whole.source.X, test                # rows, and the numbers of those that are scored
+        self.problem = None if self.only is not None else self._pose(there)
+
+    def _pose(self, there):
+        """`FoldProblem`."""
+        whole, posed, train = self.whole, self.posed, self.train
+        n, estimator = whole.source.n_rows, clone(posed.estimator)
+        estimator._names_constants = False
+        if whole.copies:
+            given = None if posed.weights is None else posed.weights[train]
+            source, rows = source_of(self._copied(), posed.y[train]), train
+        else:
+            given = np.bincount(train, minlength=n).astype(float)
+            given = given if posed.weights is None else given * posed.weights
+            source, rows = whole.source, slice(None)
+        if whole.indicator is not None:
+            labels, codes = Labels(posed.classes, None, whole.indicator[:, rows]), None
+        else:
+            place = np.zeros(len(posed.classes), np.min_scalar_type(len(there)))     # of rows held out any will do
+            place[there] = np.arange(len(there))
+            codes = place[posed.codes[rows]]
+            labels = Labels(posed.classes[there], codes)
+        weights, total_weight = estimator._weights(given, source, labels.classes, codes)
+        return FoldProblem(source, labels, None if weights is None else of_mean_1(weights), total_weight, there)
+
+    def _copied(self):
+        """The training rows; scaled, with those that are held out, where columns are to be standardised."""
+        X = self.whole.source.X
+        X_train = X[self.train]
+        if not self.posed.standardize:
+            return X_train
+        scaler = StandardScaler(with_mean=not self.whole.source.sparse).fit(X_train)
+        self.held_out = scaler.transform(X[self.test]), np.arange(len(self.test))
+        return scaler.transform(X_train)
+
+    def solver(self, deadline):
+        """The `PathSolver` of its problems."""
+        e, problem = self.posed.estimator, self.problem
+        n_problems = len(problem.labels)
+        seeds = None if e.random_state is None else \
+            check_random_state(clone(e).random_state).randint(2**31 - 1, size=n_problems)
+        return PathSolver(problem.source, problem.labels, problem.weights, loss=e._loss(), intercept=e.fit_intercept,
+                          penalize_intercept=e.penalize_intercept, settings=settings_of(e, clock=RunClock(deadline)),
+                          n_threads=threads_of(e, problem.source, n_problems), seeds=seeds,
+                          one_by_one=n_problems < self.n_threads, keeps_rows=False)
+
+    def advance(self, steps, fold, deadline, said):
+        """Solve and score all ``steps``, those of one l1, but what time leaves. Yields a line about each."""
+        begin, scorer, tol = perf_counter(), HeldOut(self), self.posed.estimator.tol
+        path = None
+        if self.problem is not None:
+            path = self.solver(deadline)
+            try:
+                with single_threaded_blas():
+                    path.solve_all(*zip(*map(self.numbers, steps), strict=True))
+            except FloatingPointError:
+                raise ValueError("X holds values so large that sums of their squares overflow; scale the features.") \
+                    from None
+            path.let_go()
+            fold.passes += path.passes
+        each = (perf_counter() - begin) / len(steps)
+        for step in steps:
+            scored, found = perf_counter(), None if path is None else path.certify(*self.numbers(step))
+            gap = 0.0 if path is None else max(np.inf if one is None else one.gap for one in found)
+            if path is not None and path.stopped is not None and not gap <= tol:
+                continue
+            score = scorer.score(step, found)
+            for table, value in ((fold.scores, score), (fold.gaps, gap), (fold.fit_seconds, each),
+                                 (fold.score_seconds, perf_counter() - scored)):
+                step.put(table, value)
+            if not gap <= tol:
+                said.append(f"{step.name} stopped with a relative duality gap of {gap:.1e} where tol={tol:g} was "
+                            "asked.")
+            yield f"{step.name}: {self.posed.scoring.name} {score:.4f}, gap {gap:.1e}"
+
+    def numbers(self, step):
+        """l2 and l1 of a step: what C says depends on what the fold's rows weigh."""
+        C, l2 = step.parameters["C"], step.parameters["l2"]
+        return l2 if C is None else l2_of(C, self.problem.total_weight), step.l1
