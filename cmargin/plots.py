@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from cmargin._estimators.predict import raw_scores
 from cmargin._figures import MARK, OKABE_ITO, _axes, _finish, _name, _reference_line, _style
 from cmargin._path_display import PathDisplay as PathDisplay
+from cmargin._search_display import SearchDisplay as SearchDisplay
 from cmargin.margins import binary_entropy, location_estimate, margin, margin_error, psi_inverse, psi_transform
 from cmargin.margins.posterior_margins import CALIBRATED
 

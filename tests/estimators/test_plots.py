@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.svm import SVC  # noqa: E402
 
-from cmargin import MarginPursuitClassifier, SLNDClassifier, margins, smsvm_path  # noqa: E402
+from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifierCV, margins, smsvm_path  # noqa: E402
 from cmargin.plots import (  # noqa: E402
     OKABE_ITO,
     ConvergenceDisplay,
@@ -25,6 +25,7 @@ from cmargin.plots import (  # noqa: E402
     MarginErrorDisplay,
     PathDisplay,
     PsiTransformDisplay,
+    SearchDisplay,
     SpectrumDisplay,
 )
 
@@ -273,3 +274,33 @@ def test_path_display_draws_what_the_path_has():
         assert len(display.fits_.get_offsets()) == path.fitted_.sum() == path.n_fits
     with pytest.raises(ValueError, match="y must be one of"):
         PathDisplay.from_path(path, y="score")
+
+
+def test_a_search_is_its_mean_score_with_a_standard_error_and_what_was_chosen(two):
+    _, X, y = two
+    search = SmSVMClassifierCV([1e-1, 1e-4, 1e-2], [0.0, 1e-2], cv=4, scoring="roc_auc")
+    display = SearchDisplay.from_estimator(make_pipeline(StandardScaler(), search).fit(X, y), folds=True)
+    assert labelled_with_units(display)
+    k = [0.0, 1e-2].index(search.l1_)
+    scores = search.scores_[:, [1, 2, 0], k]
+    np.testing.assert_array_equal(display.line_.get_xdata(), [1e-4, 1e-2, 1e-1])
+    np.testing.assert_allclose(display.line_.get_ydata(), scores.mean(axis=0))
+    low = display.band_.get_paths()[0].vertices[:, 1].min()
+    assert low == pytest.approx((scores.mean(axis=0) - scores.std(axis=0, ddof=1) / 2).min())
+    assert len(display.fold_lines_) == 4 and display.chosen_line_.get_xdata()[0] == search.l2_
+    assert display.ax_.get_xscale() == "log" and "roc_auc" in display.ax_.get_ylabel()
+    along = SearchDisplay.from_estimator(search, parameter="l1")
+    assert along.ax_.get_xscale() == "symlog" and list(along.line_.get_xdata()) == [0.0, 1e-2]
+    with pytest.raises(ValueError, match="parameter must be 'l2' or 'l1' for this search, got 'C'"):
+        SearchDisplay.from_estimator(search, parameter="C")
+    with pytest.raises(ValueError, match="has no scores of a search"):
+        SearchDisplay.from_estimator(search.best_estimator_)
+    with pytest.raises(ValueError, match="a column for every penalty"):
+        SearchDisplay.from_scores([1.0, 2.0], np.zeros((3, 3)))
+
+
+def test_a_search_that_time_ended_is_drawn_as_far_as_it_got():
+    scores = np.array([[np.nan, 0.8, 0.9], [np.nan, np.nan, 0.7]])
+    display = SearchDisplay.from_scores([1e-3, 1e-2, 1e-1], scores, chosen=0.1, parameter="C")
+    np.testing.assert_allclose(display.line_.get_ydata(), [np.nan, 0.8, 0.8])
+    assert display.ax_.get_xlabel() == "C (1 / penalty)"
