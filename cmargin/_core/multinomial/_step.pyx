@@ -271,19 +271,24 @@ cdef class MultinomialStep:
         at.R, at.Z, at.P, at.Q = &room[0, 0], &room[1, 0], &room[2, 0], &room[3, 0]
         self.room = [room, parts]
 
-    def begin(self, Inverse inverse not None, const double[::1] mean, const double[:, ::1] V, const double[:, ::1] G,
-              double value, double enough, floating[:, ::1] scores, floating[:, ::1] probs, floating[:, ::1] change):
+    def begin(self, Inverse inverse, const double[::1] mean, const double[:, ::1] V, const double[:, ::1] G,
+              double value, double enough, floating[:, ::1] scores, floating[:, ::1] probs, floating[:, ::1] change,
+              const double[:, ::1] along=None):
         """A step from V, where ``value`` is the objective, G its gradient, and ``probs`` are at hand.
 
         ``enough``: the gap that the residual of conjugate gradients need not fall below, and is brought down to where
-        it is near. ``mean``: of the rows, for that gap; None without intercept.
+        it is near. ``mean``: of the rows, for that gap; None without intercept. ``along``: a direction in which the
+        objective falls, to go in place of Newton's; the inverse may be None then.
         """
         cdef newton_step *at = &self.at
         cdef floating[:, ::1] searched
+        must_fit(along is not None or inverse is not None, "MultinomialStep: no inverse, no direction")
+        must_fit(along is None or (along.shape[0] == at.p and along.shape[1] == at.k), "MultinomialStep: direction")
         for kept in map(np.asarray, (scores, probs, change)):
             self.rows.check_kept(kept, True)
         must_fit(V.shape[0] == G.shape[0] == at.p and V.shape[1] == G.shape[1] == at.k, "MultinomialStep")
-        must_fit(inverse.n_columns == at.p and inverse.n_classes == at.k, "MultinomialStep: inverse")
+        must_fit(inverse is None or (inverse.n_columns == at.p and inverse.n_classes == at.k),
+                 "MultinomialStep: inverse")
         must_fit(mean is None or mean.shape[0] == at.m, "MultinomialStep: mean")
         dtype = np.dtype(np.float32 if floating is float else np.float64)
         self.rows.use_type(dtype)
@@ -294,6 +299,11 @@ cdef class MultinomialStep:
         at.searched, at.V, at.mean = &searched[0, 0], &V[0, 0], &mean[0] if mean is not None else NULL
         at.value, at.enough = value, enough
         memcpy(at.G, &G[0, 0], at.p * at.k * sizeof(double))
+        if along is not None:
+            memcpy(at.D, &along[0, 0], at.p * at.k * sizeof(double))
+            at.count = 0
+            next_pass(at, CHANGE, at.D)
+            return
         with nogil:
             self.begin_system()
 

@@ -80,7 +80,8 @@ class SoftmaxRowPass:
         """Everything in float64, at V with its intercepts moved to where their gradient vanishes; one read.
 
         Returns that V (n_columns, n_classes), the risk, the entropy of the probabilities, averaged over rows, and the
-        gradient. ``least``: part of a class's share that a gradient may be left with.
+        gradient. ``least``: part of a class's share that a gradient may be left with. Scores and probabilities of all
+        rows are those of that V then, in the type they are kept in.
         """
         V = np.array(V, dtype=np.float64)
         scores, probs = self.scores, self.probs
@@ -101,7 +102,15 @@ class SoftmaxRowPass:
                     break
                 V[-1] += step
                 scores += step
-        return V, *self._run(RISK_OF_SCORES, zeros, scores, probs)
+        found = self._run(RISK_OF_SCORES, zeros, scores, probs)
+        if not self.precise:
+            self.scores[:], self.probs[:] = scores, probs
+        return V, *found
+
+    def scores_at(self, V):
+        """(n_rows, n_classes) scores at V in place of ``change``; half a read."""
+        self._run(PRODUCTS, V, self.change, np.empty((0, 0), self.dtype))
+        return self.change
 
     def class_sums(self):
         total = np.zeros((self.n_features, self.n_classes))

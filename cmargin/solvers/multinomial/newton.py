@@ -6,20 +6,7 @@ that of scikit-learn's LogisticRegression at l2 = 1 / (C N), or 2 / (C N) of two
 weights, w_1 - w_0. A Newton system is solved roughly by conjugate gradients,
 preconditioned (`multinomial_inverse`); the step along the direction is found on scores, without reading the rows.
 Products are made in the type of the rows; where that no longer suffices, in float64.
-
-Certificate. For any p_i of the simplex, ln sum exp h >= <p, h> + H(p), H the entropy. So for all W, b
-
-    P(W, b) >= (1/N) sum_i s_i [H(p_i) + <p_i - e_{y_i}, h(x_i)>] + (l2/2) |W|^2
-             = E - <W, V> - <b, r> + (l2/2) |W|^2
-      with  E = (1/N) sum s_i H(p_i),  V = (1/N) sum s_i (e_{y_i} - p_i) x_i',  r = (1/N) sum s_i (e_{y_i} - p_i)
-
-whose least value over W is at W = V / l2; over b it is finite only for r = 0. Hence D = E - |V|^2 / (2 l2) is below
-every P(W, b) where r = 0 (no condition without intercept). With the p_i of a point (W, b) and r = 0 the gap is
-P - D = |dP/dW|^2 / (2 l2).
-Where r is not 0 to the last digit, rows q are mixed in: p' = (1 - t) p + t q, with q = share + ((1 - t)/t) r the same
-for all rows. p' has r' = (1 - t) r + t (share - q) = 0; q is a point of the simplex as soon as
-t / (1 - t) >= max_c (-r_c / share_c). H is concave, so E' >= (1 - t) E + t H(q), and V' = (1 - t) V + t V_q with
-V_q = (1/N) sum s_i (e_{y_i} - q) x_i', all known without another read of the rows.
+Its gap is certified (`multinomial.certificate`).
 """
 
 from dataclasses import dataclass, field, replace
@@ -35,6 +22,7 @@ from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
 from cmargin.solvers import cost
 from cmargin.solvers.history import MULTINOMIAL_OPTIMUM, add_entry
+from cmargin.solvers.multinomial.certificate import dual_point
 from cmargin.solvers.multinomial.inverse import (
     FIRST,
     LITTLE_READS,
@@ -97,6 +85,9 @@ class Result:
     stopped: str = "max_newton"      # or "tol", "rounding", "max_time", "callback", "interrupted"
     from_ridge: bool = False         # stopped before a step had ended, and no better than ridge regression was then
     n_newton: int = 0
+    # E and -V (n_classes, n_features) of the dual point behind ``gap``, which hold for every l2
+    total: float = -np.inf
+    v: np.ndarray | None = None
     reads: float = 0.0               # of all rows; what making preconditioners cost is counted in
     # one entry a Newton step, whose gap is an estimate from the gradient
     history: dict = field(default_factory=lambda: {name: [] for name in MULTINOMIAL_OPTIMUM})
@@ -152,9 +143,14 @@ class Optima:
     def of_all_classes(self, result):
         return result if len(self.met) == self.n_classes else spread(result, self.met, self.n_classes)
 
-    def at(self, l2):
-        """The same at another penalty."""
-        self.run.pose(l2)
+    def at(self, l2, before=None):
+        """The same at another penalty, from the last point; or, where ``before`` is V at a penalty before that, from
+        the best point on the line through both."""
+        run, spent = self.run, self.run.spent
+        run.pose(l2)
+        if before is not None:
+            # products along a path count together: once they cost as much, blocks of the classes serve all that follow
+            run.before, run.spent = before, spent
         return self.found()
 
 
@@ -162,24 +158,11 @@ def spread(part, met, n_classes):
     """The result over all classes, from that over the classes that have rows."""
     W, bias = np.zeros((n_classes, part.W.shape[1])), np.full(n_classes, ABSENT)
     W[met], bias[met] = part.W, part.bias
-    return replace(part, W=W, bias=bias)
-
-
-def dual_value(entropy, gradient, class_sums, share, l2, intercept):
-    """D of the module's text, from sums at the p_i of one point.
-
-    ``gradient`` (n_columns, n_classes) is the risk's, -V', and with an intercept -r in the last row; ``class_sums``
-    (n_features, n_classes) is (1/N) sum_i s_i x_i e_{y_i}'; ``share`` (n_classes,) are positive and add up to 1.
-    """
-    if not intercept:
-        return entropy - np.sum(gradient**2) / (2 * l2)
-    slope = gradient[-1] - gradient[-1].mean()                # -r: it sums to 0 but for rounding
-    odds = max(np.max(slope / share), 1e-300)                 # t / (1 - t)
-    t = odds / (1 + odds)
-    q = np.maximum(share - slope / odds, 0.0)
-    known = q[q > 0]
-    mixed = (1 - t) * gradient[:-1] + t * (np.outer(class_sums.sum(axis=1), q) - class_sums)
-    return (1 - t) * entropy - t * np.sum(known * np.log(known)) - np.sum(mixed**2) / (2 * l2)
+    v = part.v
+    if v is not None:
+        v = np.zeros_like(W)
+        v[met] = part.v
+    return replace(part, W=W, bias=bias, v=v)
 
 
 class Run(Resumable):
@@ -201,6 +184,7 @@ class Run(Resumable):
         self.inverse = self.kronecker = self.class_rows = self.class_copy = self.class_sums = None
         self.plain, self.mean = False, None      # whether the Kronecker inverse has no pairs; mean row of a sample
         self.here, self.start = None, self.V.copy()      # risk and its gradient at V if known; a point without weights
+        self.before = None                               # V at the penalty before the last, to lead on from
         self.pose(settings.l2)
 
     def pose(self, l2):
@@ -239,6 +223,8 @@ class Run(Resumable):
         if checkpointer.found is not None:
             self.go_on_from(checkpointer.found)
         most = ALL_OF_THEM if on_step is None and checkpointer.path is None else 1
+        if checkpointer.found is None and self.before is not None:
+            self.lead_on()
         ended = checkpointer.found is None and self.arrive(*(self.here or self.source.risk(self.V)), on_step)
         while not ended:
             checkpointer.offer(self.result.reads, self.snapshot)
@@ -247,6 +233,23 @@ class Run(Resumable):
                 limit = min(limit, cost.MULTINOMIAL_SINGLE_STEPS)
             found = self.steps(min(most, limit - n))
             ended = self.arrive(self.newton.step.risk, self.newton.step.gradient, on_step, found)
+
+    def lead_on(self):
+        """Move V on, along the line from the point ``before``, to about the lowest objective there; a read at most.
+
+        A path is nearly a line in the logarithm of the penalty: the first point of a fit is closer by far.
+        """
+        source, step, D = self.source, self.newton.step, self.V - self.before
+        self.before, self.here = None, self.here or source.risk(self.V)
+        value, G, _ = self.looked_at(*self.here)
+        if not np.sum(D * G) < 0:
+            return
+        self.here = None                         # scores and V part until both have moved
+        step.begin(None, None, self.V, G, value, 0.0, source.scores, source.probs, source.change, D)
+        while not step.go(SLICE):
+            self.clock.watch()
+        self.V, self.here = self.V + step.step * D, (step.risk, copied(step.gradient))
+        source.reads += 1.0
 
     def arrive(self, risk, gradient, on_step, found=None):
         """Look at the point V, with its risk and gradient; whether this is the end. ``found``: what it is, if known."""
@@ -340,7 +343,9 @@ class Run(Resumable):
         value = self.looked_at(risk, gradient)[0]
         if self.class_sums is None and s.fit_intercept:
             self.class_sums = source.class_sums()
-        bound = dual_value(entropy, gradient, self.class_sums, self.share, s.l2, s.fit_intercept)
+        result.total, v = dual_point(entropy, gradient, self.class_sums, self.share, s.fit_intercept)
+        result.v = transposed(v)
+        bound = result.total - np.sum(v**2) / (2 * s.l2)
         result.W, result.bias = self.split(self.V)
         result.objective, result.gap = value, max(0.0, value - bound) / max(value, TINY)
         if not np.isfinite(value - bound):
@@ -348,6 +353,7 @@ class Run(Resumable):
         result.reads = source.reads + self.built
         result.stopped = "tol" if result.gap <= s.tol else "max_newton"
         if result.gap <= s.tol:
+            self.here = risk, gradient           # another penalty begins here
             return True
         if not source.precise:
             source.keep(np.float64)
