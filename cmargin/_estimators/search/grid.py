@@ -47,6 +47,10 @@ class Grid:
         """What `SmSVMClassifier.set_params` takes for place (i, k)."""
         return {"l2": None, "C": None, self.name: float(self.values[i]), "l1": float(self.l1s[k])}
 
+    def named(self, i, k):
+        """The penalties of place (i, k) by their names."""
+        return {self.name: float(self.values[i]), "l1": float(self.l1s[k])}
+
     def steps(self):
         """Fits along the paths: for every l1 once from the strongest l2 down; a penalty given twice is fitted once."""
         order = np.unique(self.strengths)[::-1]

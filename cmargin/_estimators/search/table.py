@@ -35,15 +35,14 @@ def chosen(grid, scores, one_standard_error):
 
 def table_of(grid, folds):
     """``cv_results_``: a candidate a place of the grid, l1 running fastest."""
-    n = int(np.prod(grid.shape))
-    places = list(np.ndindex(grid.shape))
+    params = [grid.named(*place) for place in np.ndindex(grid.shape)]
     table = {}
     for name, of_fold in (("fit_time", "fit_seconds"), ("score_time", "score_seconds")):
         mean, std = means(np.stack([getattr(fold, of_fold) for fold in folds]))
         table |= {f"mean_{name}": mean.ravel(), f"std_{name}": std.ravel()}
-    for name, values in ((grid.name, [grid.values[i] for i, _ in places]), ("l1", [grid.l1s[k] for _, k in places])):
-        table[f"param_{name}"] = np.ma.array(values, mask=np.zeros(n, bool))
-    table["params"] = [{grid.name: float(grid.values[i]), "l1": float(grid.l1s[k])} for i, k in places]
+    for name in params[0]:
+        table[f"param_{name}"] = np.ma.array([one[name] for one in params], mask=np.zeros(len(params), bool))
+    table["params"] = params
     scores = np.stack([fold.scores for fold in folds])
     table |= {f"split{number}_test_score": score.ravel() for number, score in enumerate(scores)}
     mean, std = (values.ravel() for values in means(scores))
