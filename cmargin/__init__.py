@@ -18,6 +18,8 @@ if TYPE_CHECKING:           # what a type checker cannot follow through `__getat
     from cmargin.paths import SmSVMPath, smsvm_path
     from cmargin.pursuit import MarginPursuitClassifier, PegasosClassifier
     from cmargin.slnd import BSNClassifier, SLNDClassifier
+    from cmargin.slnd_cv import SLNDClassifierCV
+    from cmargin.slnd_paths import SLNDPath, slnd_path
     from cmargin.smsvm import SmSVMClassifier
     from cmargin.smsvm_cv import SmSVMClassifierCV
 
@@ -25,6 +27,9 @@ _HOMES = {
     "Checkpoint": "cmargin._runtime.checkpoint",
     "SLNDClassifier": "cmargin.slnd",
     "BSNClassifier": "cmargin.slnd",
+    "SLNDClassifierCV": "cmargin.slnd_cv",
+    "SLNDPath": "cmargin.slnd_paths",
+    "slnd_path": "cmargin.slnd_paths",
     "SmSVMClassifier": "cmargin.smsvm",
     "SmSVMClassifierCV": "cmargin.smsvm_cv",
     "nested_cross_validation": "cmargin.nested_cv",
@@ -43,6 +48,8 @@ __all__ = [
     "MarginPursuitClassifier",
     "PegasosClassifier",
     "SLNDClassifier",
+    "SLNDClassifierCV",
+    "SLNDPath",
     "SmSVMClassifier",
     "SmSVMClassifierCV",
     "SmSVMPath",
@@ -57,6 +64,7 @@ __all__ = [
     "nested_cross_validation",
     "plots",
     "show_config",
+    "slnd_path",
     "smsvm_path",
 ]
 

@@ -49,7 +49,7 @@ class SearchDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, *, parameter: str | None = None, name: str | None = None,
                        **plot: Any) -> Self:
-        """Of a fitted `SmSVMClassifierCV`, alone or at the end of a Pipeline.
+        """Of a fitted `SmSVMClassifierCV` or `SLNDClassifierCV`, alone or at the end of a Pipeline.
 
         ``parameter``: "l2" or "C", as the search tried them, at the l1 chosen; or "l1", at the l2 or C chosen. None: l2
         or C.
@@ -62,11 +62,11 @@ class SearchDisplay:
                              "such as SmSVMClassifierCV")
         first = "C" if "param_C" in estimator.cv_results_ else "l2"
         parameter = first if parameter is None else parameter
-        if parameter not in (first, "l1"):
-            raise ValueError(f"parameter must be {first!r} or 'l1' for this search, got {parameter!r}.")
         table, chosen = estimator.cv_results_, estimator.best_params_
-        other = "l1" if parameter == first else first
-        there = np.flatnonzero(np.asarray(table[f"param_{other}"]) == chosen[other])
+        if parameter not in chosen:
+            raise ValueError(f"parameter must be {' or '.join(map(repr, chosen))} for this search, got {parameter!r}.")
+        same = [np.asarray(table[f"param_{other}"]) == chosen[other] for other in chosen if other != parameter]
+        there = np.flatnonzero(np.logical_and.reduce(same)) if same else np.arange(len(table["params"]))
         scores = [np.asarray(table[f"split{k}_test_score"])[there] for k in range(estimator.n_splits_)]
         return cls(penalties=np.asarray(table[f"param_{parameter}"])[there], scores=scores, chosen=chosen[parameter],
                    parameter=parameter, score_name=scored_by(estimator), name=_name(estimator, name)).plot(**plot)

@@ -1,7 +1,9 @@
 """SLND and BSN: stochastic Newton descent with a low-rank inverse Hessian, for many classes."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from cmargin._estimators.labels import (
 )
 from cmargin._estimators.progress import note_of
 from cmargin._estimators.slnd_fit import (
+    ONE_CLASS,
     automatic_loss,
     fit_optimum,
     not_invertible,
@@ -28,6 +31,7 @@ from cmargin._estimators.slnd_fit import (
     run_over_places,
     shortfall,
 )
+from cmargin._estimators.slnd_path import SLNDPath, fit_slnd_path
 from cmargin._estimators.validation import (
     COUNT,
     INT_MAX,
@@ -44,8 +48,6 @@ from cmargin.solvers.sgd.class_lists import ClassLists
 from cmargin.solvers.sgd.low_rank_newton import Settings, Start, train
 from cmargin.solvers.sgd.multinomial import MultinomialRun
 from cmargin.solvers.slnd_plan import TrialStats, chosen_by_trials
-
-ONE_CLASS = "The rows of positive weight are of only one class; at least 2 classes are needed."
 
 
 class SLNDClassifier(TrainedByParts):
@@ -255,6 +257,19 @@ class SLNDClassifier(TrainedByParts):
         labels = encode_labels(source.y)
         start = self._go_on(source, labels) if self._goes_on else None
         return self._train_on(source, labels, sample_weight, begin, start, self.max_passes, checkpointer=checkpointer)
+
+    def path(self, X: Any, y: Any, sample_weight: Any = None, *, l2s: Sequence[float] | None = None,
+             Cs: Sequence[float] | None = None, n_l2s: int = 100, l2_min: float | None = None,
+             between: bool = False) -> SLNDPath:
+        """Weights at every penalty of a path, by this estimator's other parameters; the estimator stays as it is.
+
+        Parameters are those of `cmargin.slnd_path`.
+
+        Returns
+        -------
+        SLNDPath
+        """
+        return fit_slnd_path(self, X, y, sample_weight, l2s=l2s, Cs=Cs, n_l2s=n_l2s, l2_min=l2_min, between=between)
 
     def _check_parameters(self):
         check_parameter(self, "loss", self.loss, options=self._losses)

@@ -1,5 +1,6 @@
 """Parts of a fit of `SLNDClassifier` and its like: loss, rows elsewhere, the penalised optimum, how it ended."""
 
+from copy import copy
 from functools import partial
 
 import numpy as np
@@ -19,6 +20,7 @@ from cmargin.solvers.slnd_plan import softmax_is_cheap
 
 STOPS = ("max_time", "interrupted")                      # before a first pass, or Newton step, had ended
 TOL = 1e-4               # relative duality gap where ``tol`` is None
+ONE_CLASS = "The rows of positive weight are of only one class; at least 2 classes are needed."
 
 
 def automatic_loss(estimator, classes, codes, source, before):
@@ -149,17 +151,19 @@ def refuse_penalty(estimator, loss, partial):
             f"loss={loss!r}{stands}. SmSVMClassifier(loss='logistic', l2=...) has the penalised logistic loss.")
 
 
+def refuse_one_class(codes, weight):
+    """Raise where no row weighs anything but those of one class; ``codes``: (n,) places, ``weight`` (n,) or None."""
+    if weight is not None and np.count_nonzero(np.bincount(codes, weight) > 0) < 2:
+        raise ValueError(ONE_CLASS)
+
+
 def fit_optimum(estimator, source, codes, weight, about, begin, checkpointer):
     """Minimise the penalised multinomial objective; the arguments of `LinearClassifier._leave`.
 
     ``codes``: (n,) places in the classes; ``weight``: (n,) of mean 1 or None; ``about``: what is known of the classes.
     """
     n_classes = len(about["classes_"])
-    settings = Settings(
-        l2=float(estimator.l2) * (2 if n_classes == 2 else 1),           # `_a_row_each`
-        tol=TOL if estimator.tol is None else float(estimator.tol),
-        fit_intercept=bool(estimator.fit_intercept), n_threads=effective_n_threads(estimator.n_jobs),
-        deadline=estimator._deadline(begin))
+    settings = optimum_settings(estimator, float(estimator.l2), n_classes, estimator._deadline(begin))
     start = _a_row_each(estimator.coef_.astype(float), estimator._last_intercept) if estimator._goes_on else None
     store = partial(_store, estimator, about=about)
 
@@ -170,6 +174,34 @@ def fit_optimum(estimator, source, codes, weight, about, begin, checkpointer):
     result, interruption = solve(source, codes, weight, n_classes, settings, start,
                                  estimator._watch(store, line), checkpointer)
     return result, interruption, store, partial(_shortfall, estimator, settings.tol)
+
+
+def optimum_settings(estimator, l2, n_classes, deadline):
+    """`Settings` of the estimator at another l2."""
+    return Settings(
+        l2=l2 * (2 if n_classes == 2 else 1),                            # `_a_row_each`
+        tol=TOL if estimator.tol is None else float(estimator.tol),
+        fit_intercept=bool(estimator.fit_intercept), n_threads=effective_n_threads(estimator.n_jobs), deadline=deadline)
+
+
+def weights_of(W, bias):
+    """``coef_`` and ``intercept_`` of a point of the solver.
+
+    The softmax is the same for intercepts that are all larger by one number: of these the ones of mean 0 over the
+    classes that there are rows of, as in LogisticRegression.
+    """
+    if len(W) == 2:
+        return W[1:] - W[:1], bias[1:] - bias[:1]
+    return W.copy(), bias - bias[bias > ABSENT].mean()
+
+
+def a_fit(estimator, W, bias, classes):
+    """A copy of the estimator that predicts by a point of the solver, and is otherwise as after a fit."""
+    model, share = copy(estimator), np.full(len(classes) if len(classes) > 2 else 1, 1 / len(classes))
+    coef, intercept = weights_of(W, bias)
+    vars(model).update(coef_=coef, intercept_=intercept, classes_=classes, loss_="multinomial", _multilabel=False,
+                       n_features_in_=W.shape[1], class_prior_=share, sampled_prior_=share, _columns=None)
+    return model
 
 
 def _a_row_each(W, bias):
@@ -191,15 +223,8 @@ def _shortfall(estimator, tol, result):
 
 
 def _store(estimator, result, about):
-    """Everything at once; objective and gap hold for these float64 weights.
-
-    The softmax is the same for intercepts that are all larger by one number: of these the ones of mean 0 over the
-    classes that there are rows of, as in LogisticRegression.
-    """
-    if len(result.W) == 2:
-        coef, intercept = result.W[1:] - result.W[:1], result.bias[1:] - result.bias[:1]
-    else:
-        coef, intercept = result.W.copy(), result.bias - result.bias[result.bias > ABSENT].mean()
+    """Everything at once; objective and gap hold for these float64 weights."""
+    coef, intercept = weights_of(result.W, result.bias)
     vars(estimator).pop("eigenvalues_", None)            # of an earlier fit with l2=0
     vars(estimator).update(
         about, coef_=coef, intercept_=intercept, objective_=float(result.objective),

@@ -26,6 +26,7 @@ from cmargin import (
     MarginPursuitClassifier,
     PegasosClassifier,
     SLNDClassifier,
+    SLNDClassifierCV,
     SmSVMClassifier,
     SmSVMClassifierCV,
 )
@@ -68,6 +69,7 @@ def excuse(estimator):
      BSNClassifier(loss="multinomial", tail="drop"), *BY_STEPS, SmSVMClassifier(),
      SmSVMClassifier(loss="logistic", l1=1e-3), SmSVMClassifier(loss="squared_hinge", C=1.0),
      SmSVMClassifierCV(l2s=(1e-3, 1e-1), cv=3, estimator=SmSVMClassifier(max_passes=1000)),
+     SLNDClassifierCV(l2s=(1e-3, 1e-1), cv=3, estimator=SLNDClassifier(tol=1e-10)),
      MarginPursuitClassifier(), MarginPursuitClassifier(l2=0.0), MarginPursuitClassifier(solver="sgd", l2=1e-2),
      MarginPursuitClassifier(solver="gd", l2=1e-2, max_passes=1000), MarginPursuitClassifier(l2=1e-2, scale="one-shot"),
      PegasosClassifier(), CGDescentClassifier(), CGDescentClassifier(l2=1e-2, tol=1e-13), NesterovClassifier(),

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import validation
 
 import cmargin
-from cmargin import SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV, slnd, smsvm_cv
+from cmargin import SLNDClassifier, SLNDClassifierCV, SmSVMClassifier, SmSVMClassifierCV, slnd, smsvm_cv
 from cmargin._estimators import one_vs_rest
 from cmargin._estimators import validation as checks
 
@@ -59,7 +59,7 @@ def cases():
                 fits = not parameters or settings(estimator, parameters)
                 starts = "warm_start" in parameters
                 if fits and (fitted or not starts) and not (starts and refusal.endswith("indicator")
-                                                            and isinstance(estimator, SmSVMClassifierCV)):
+                                                            and hasattr(estimator, "cv")):
                     yield pytest.param(fitted, estimator, refusal, id=f"{type(estimator).__name__}-{refusal}-{fitted}")
 
 
@@ -285,7 +285,8 @@ def test_names_of_columns_are_forgotten_or_missed():
 @pytest.mark.parametrize("estimator", quick_estimators(), ids=str)
 def test_weights_that_leave_one_class(estimator):
     weight = (WORDS == "a").astype(float)
-    if isinstance(estimator, SLNDClassifier) or hasattr(estimator, "negatives_per_positive"):
+    slnd_s = isinstance(estimator, (SLNDClassifier, SLNDClassifierCV))
+    if slnd_s or hasattr(estimator, "negatives_per_positive"):
         with pytest.raises(ValueError, match="rows of positive weight are of only one class"):
             estimator.fit(X, WORDS, weight)
     else:

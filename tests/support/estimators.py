@@ -24,4 +24,5 @@ def quick_estimators():
         *(cmargin.MarginPursuitClassifier(solver=solver, **few) for solver in ("newton", "gd", "sgd")),
         *(cmargin.SmSVMClassifier(loss=loss) for loss in ("hinge", "squared_hinge", "logistic")),
         cmargin.SmSVMClassifierCV(l2s=(1e-2,), cv=2),
+        cmargin.SLNDClassifierCV(l2s=(1e-2,), cv=2),
     ]

@@ -15,7 +15,8 @@ PACKAGE = Path(cmargin.__file__).parent
 # from the bottom to the top; what is not here (commands, diagnostics' plots, embedding) stands above them all
 LAYERS = [("_version", "_build_config"), ("_core.util", "_core.linalg"), ("_core.losses", "_core.penalties"),
           ("_core.rows",), ("_core.newton", "_core.dual", "_core.multinomial", "_core.sgd"), ("_runtime",), ("data",),
-          ("solvers",), ("_estimators",), ("slnd", "smsvm", "smsvm_cv", "nested_cv", "paths", "pursuit", "baselines"),
+          ("solvers",), ("_estimators",),
+          ("slnd", "slnd_cv", "slnd_paths", "smsvm", "smsvm_cv", "nested_cv", "paths", "pursuit", "baselines"),
           ("export", "margins"), ("_figures",), ("_path_display", "_search_display"), ("plots",)]
 # data names no solver; how rows are walked by stochastic methods (_core.sgd) is known to the place of the rows
 APART = [("data", "_core.newton"), ("data", "_core.dual"), ("data", "_core.multinomial")]

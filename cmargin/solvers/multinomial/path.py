@@ -18,7 +18,7 @@ import numpy as np
 from cmargin._runtime.clock import TimeUp
 from cmargin.data.arrays import squares
 from cmargin.solvers.multinomial.newton import TINY, Optima
-from cmargin.solvers.path import CLOSER
+from cmargin.solvers.newton.working_set import DEEPER
 
 BETWEEN = 0.95               # of the tolerance, where it is looked at between penalties
 INSIDE = 8                   # places of an interval at which it is looked at
@@ -165,8 +165,8 @@ class MultinomialPath:
         return scores
 
     def let_go(self):
-        """Give up what is kept of the rows; pairs stay."""
-        self.optima = None
+        """Give up the rows, and what is kept of them; pairs stay."""
+        self.optima = self.data = None
 
     # ------------------------------------------------------------ from penalty to penalty
 
@@ -177,20 +177,21 @@ class MultinomialPath:
             yield 0, self.solve(l2s[0])
         while at < len(l2s) - 1:
             far = max(at + 1, int(np.searchsorted(-l2s, -l2s[at] / ratio * (1 - 1e-12), side="right")) - 1)
-            self.fit_tol = (CLOSER if far > at + 1 else 1.0) * self.settings.tol
+            self.fit_tol = (DEEPER if far > at + 1 else 1.0) * self.settings.tol
             end = self.solve(l2s[far])
             for place in range(at + 1, far):
                 yield place, self.solve(l2s[place])
             yield far, end
-            ratio = self._next_ratio(l2s[at], l2s[far])
-            at = far
+            gap = self.certify(np.sqrt(l2s[at] * l2s[far])).gap
+            gap = gap if gap > self.settings.tol else self.worst(l2s[at], l2s[far])
+            ratio, at = self._next_ratio(l2s[at], l2s[far], gap), far
 
     def intervals(self, top, least):
         """Yield `Certified` at penalties from ``top`` down that prove every penalty between them to ``tol``.
 
         The last is at ``least``; None: where the training error has fallen no more for long, or at `SPAN` of ``top``.
         """
-        self.fit_tol = CLOSER * self.settings.tol
+        self.fit_tol = DEEPER * self.settings.tol
         yield self.solve(top)
         l2, ratio, bottom, ahead = top, 2.0, SPAN * top if least is None else least, []
         lowest, since = self.training_error(), top
@@ -200,21 +201,24 @@ class MultinomialPath:
                 self._fit(ahead[-1])
                 error = self.training_error()
                 lowest, since = (error, ahead[-1]) if error < lowest else (lowest, since)
-            while self.worst(l2, ahead[-1]) > BETWEEN * self.settings.tol and l2 / ahead[-1] > 1 + 1e-6:
+            while (worst := self.worst(l2, ahead[-1])) > BETWEEN * self.settings.tol and l2 / ahead[-1] > 1 + 1e-6:
                 ahead.append(np.sqrt(l2 * ahead[-1]))
                 self._fit(ahead[-1])
-            ratio, l2 = self._next_ratio(l2, ahead[-1]), ahead.pop()
+            ratio, l2 = self._next_ratio(l2, ahead[-1], worst), ahead.pop()
             yield self.certify(l2)
 
     def worst(self, high, low):
         """The largest gap at places between two penalties."""
         return max(self.certify(l2).gap for l2 in np.geomspace(high, low, INSIDE + 2)[1:-1])
 
-    def _next_ratio(self, high, low):
-        # what two pairs leave between them, beside their own gaps, goes as the square of their distance
+    def _next_ratio(self, high, low, worst):
+        """How far the next fit may be; ``worst``: the largest gap between the last two.
+
+        What two pairs leave between them, beside their own gaps, goes as the square of their distance.
+        """
         tol, own = self.settings.tol, max(self.certify(high).gap, self.certify(low).gap)
-        there = max(self.worst(high, low) - own, (CLOSER * (1 - CLOSER))**2 * tol)
-        return float((high / low)**((1 - CLOSER) * np.sqrt(tol / there)))
+        there = max(worst - own, (DEEPER * (1 - DEEPER))**2 * tol)
+        return float((high / low)**((1 - DEEPER) * np.sqrt(tol / there)))
 
     def training_error(self):
         """Share of the rows, by weight, that the last fit is wrong about."""
