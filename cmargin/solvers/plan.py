@@ -62,6 +62,7 @@ class Stage:
     products: int = 0          # that a step may take in place of a factor
     sampled: Sampled | None = None     # rows whose curvature preconditions them
     columns: bool = False      # l1 steps read columns
+    row_unknowns: bool = False         # with more columns in use than rows they have the rows' unknowns
     working_set: bool = False  # steps to the optimum of the working set are taken
     rank: int | None = None    # of a trial; None: at the knee of a spectrum that is not known yet
     step: float = np.nan       # of a trial, relative to what the curvature allows
@@ -330,6 +331,7 @@ def newton_next(stats, problem, settings, outcome_of):
         start, smoothing = "last", cost.WIDER_AFTER_SUBSET * outcome_of["subset"].smoothing
     return Stage("newton", newton_reason(stats, problem, settings, products, columns, sampled), start=start,
                  smoothing=smoothing, products=products, columns=bool(columns),
+                 row_unknowns=prices.has_row_unknowns(stats, problem, settings),
                  sampled=None if columns else sampled, working_set=working_set)
 
 

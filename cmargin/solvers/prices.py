@@ -157,6 +157,12 @@ def columns_limit(stats, problem, settings):
     return max(cost.FEWEST_PRODUCTS, int(cost.OUTER_PRODUCT_READS * stats.entries_per_row))
 
 
+def has_row_unknowns(stats, problem, settings):
+    """Whether a step with l1 may have the unknowns of the rows, where more columns are in use than there are rows."""
+    return settings.linear_solver == "auto" and stats.here and not stats.sparse and problem.penalty.has_kinks \
+        and problem.penalty.l2 > 0 and stats.n_rows < stats.n_features and 0 < stats.n_rows <= cost.REDUCE_UP_TO_ROWS
+
+
 def products_limit(stats, problem, settings):
     """Hessian-vector products that a step may take in place of an evaluation with curvature and its factor; 0: none."""
     if not may_choose(stats, problem, settings):

@@ -9,6 +9,7 @@ its result it may wait for as long as anybody likes. Nothing here needs the inte
 """
 
 from cmargin._core.newton.direction._l1_model cimport step_model
+from cmargin._core.newton.direction._l1_row_model cimport row_model
 from cmargin._core.rows._evaluate cimport evaluation_request
 from cmargin._core.rows._pass_state cimport row_pass
 
@@ -18,6 +19,7 @@ cdef enum ask_kind:
     LINE                         # value, slope, curvature at ask.step; no read
     HESSP                        # sum s h x_i <x_i, ask.x>, ask.x NULL: the diagonal
     MODEL                        # the step that minimises ask.model; by rows that have columns only
+    ROW_MODEL                    # the step that minimises ask.row_model; by rows that have `row_unknowns` only
     OBJECTIVE                    # sum s F(y <ask.x, x>), F not smoothed, and sum s x^2
     MARGINS                      # `traced` numbers of the margins at the last evaluation, into ask.traced; no read
     MEASURE                      # the mean of what the evaluation measured of every row
@@ -36,6 +38,7 @@ cdef struct request:
     const Py_ssize_t *active
     const double *x              # (n_columns,)
     step_model *model
+    row_model *row_model
     double step
     double scale                 # of the margins' location
     Py_ssize_t n_levels

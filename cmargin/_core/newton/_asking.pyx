@@ -5,6 +5,7 @@ import numpy as np
 from libc.stdlib cimport free, malloc
 
 from cmargin._core.newton.direction._l1_model cimport model_begin, model_part
+from cmargin._core.newton.direction._l1_row_model cimport row_model_begin, row_model_part
 from cmargin._core.rows._row_blocks cimport HINGE, N_SUMS
 from cmargin._core.rows._evaluate cimport (
     RESTART, SAME_LINE, has_block, evaluation_request, pass_line, pass_begin_evaluation, pass_objective,
@@ -18,8 +19,9 @@ from cmargin._core.util._margin_summary cimport N_TRACED, trace_margins
 from cmargin._core.util._shapes cimport must_fit
 from cmargin._core.util._team cimport share_out
 
-ASKS = {EVALUATE: "evaluate", LINE: "line", HESSP: "hessp", MODEL: "model", OBJECTIVE: "objective", MARGINS: "margins",
-        MEASURE: "measure", WORKING_SET: "working_set", PAUSE: "pause", DONE: None}
+ASKS = {EVALUATE: "evaluate", LINE: "line", HESSP: "hessp", MODEL: "model", ROW_MODEL: "model",
+        OBJECTIVE: "objective", MARGINS: "margins", MEASURE: "measure", WORKING_SET: "working_set", PAUSE: "pause",
+        DONE: None}
 
 
 def now():
@@ -69,10 +71,20 @@ cdef bint answer_one(request *ask, row_pass *rows, bint *under_way, double until
             ask.on_hessp(ask.driver, rows.job.gradient, share)
     elif ask.kind == MODEL:
         if not under_way[0]:
-            pass_weigh(rows, ask.model.n, ask.evaluation.width, ask.evaluation.floor)
+            pass_weigh(rows, ask.model.n, ask.evaluation.width, ask.evaluation.floor, rows.columns.weight)
             model_begin(ask.model, &rows.columns)
         under_way[0] = True
         while model_part(ask.model, &rows.columns):
+            if seconds() > until:
+                return False
+        under_way[0] = False
+        ask.on_model(ask.driver)
+    elif ask.kind == ROW_MODEL:
+        if not under_way[0]:
+            pass_weigh(rows, ask.row_model.n, ask.evaluation.width, ask.evaluation.floor, rows.unknowns.weight)
+            row_model_begin(ask.row_model, &rows.unknowns, &rows.job.source)
+        under_way[0] = True
+        while row_model_part(ask.row_model, &rows.unknowns, &rows.job.source):
             if seconds() > until:
                 return False
         under_way[0] = False

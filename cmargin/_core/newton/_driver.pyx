@@ -22,7 +22,7 @@ from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton._asking cimport (
-    LINE, DONE, OBJECTIVE, EVALUATE, MARGINS, MEASURE, MODEL, WORKING_SET, PAUSE, HESSP,
+    LINE, DONE, OBJECTIVE, EVALUATE, MARGINS, MEASURE, MODEL, WORKING_SET, PAUSE, HESSP, ROW_MODEL,
 )
 from cmargin._core.newton._bound cimport dual_bound, dual_point
 from cmargin._core.newton._column_units cimport in_rows
@@ -34,15 +34,16 @@ from cmargin._core.newton._point cimport (
 )
 from cmargin._core.newton._smoothing cimport back_up, next_width, width_after
 from cmargin._core.newton._state cimport (
-    ASK_AFRESH, ASK_EVALUATE, ASK_HESSP, ASK_MODEL, CONVERGED, DIVERGED, FIRST_EVALUATION, FOUND, FRESH_EVALUATION,
-    FULL_STEP, GIVE_UP, FAILED, HISTORY_COLUMNS, LEFT, MEASURING, ROUNDED, RUNNING, SEARCH, SETTLING, SHORTER_STEP,
-    WIDTH, action_id,
+    ASK_AFRESH, ASK_EVALUATE, ASK_HESSP, ASK_MODEL, ASK_ROW_MODEL, CONVERGED, DIVERGED, FIRST_EVALUATION, FOUND,
+    FRESH_EVALUATION, FULL_STEP, GIVE_UP, FAILED, HISTORY_COLUMNS, LEFT, MEASURING, ROUNDED, RUNNING, SEARCH, SETTLING,
+    SHORTER_STEP, WIDTH, action_id,
 )
 from cmargin._core.newton._step_end cimport begin_line, is_certified, is_good_enough, is_poor, rule_of
 from cmargin._core.newton._working_set cimport is_too_short, wants_working_set, width_after_working_set
 from cmargin._core.newton.direction._block cimport choose_columns, columns_wait, solve_block
 from cmargin._core.newton.direction._chord cimport chord_direction, leaves_zero, may_be_the_last
 from cmargin._core.newton.direction._l1_columns cimport begin_columns, columns_tell
+from cmargin._core.newton.direction._l1_rows cimport begin_rows, is_next_in_rows, rows_tell
 from cmargin._core.newton.direction._lagged cimport (
     begin_lagged, is_straight, keeps_curvature, lagged_step_done, lagged_take, steepest_descent,
 )
@@ -78,7 +79,8 @@ cdef void compose_request(newton_state *at, move_kind move, const double *direct
     evaluation.with_hessian = BLOCK
     if at.working_set.in_use:
         evaluation.with_hessian = TANGENTS
-    elif not with_hessian or seconds() > at.stop.deadline:     # no step follows, and a block may take seconds
+    elif not with_hessian or at.l1_block.in_rows or seconds() > at.stop.deadline:
+        # no step by a block follows, and one may take seconds
         evaluation.with_hessian = NO_BLOCK
     elif at.sampled.in_use:
         evaluation.with_hessian = SAMPLED_BLOCK
@@ -174,8 +176,12 @@ cdef void first_evaluation_done(newton_state *at) noexcept nogil:
 cdef void columns_measured(newton_state *at) noexcept nogil:
     begin_l1_path(at)
     if at.l1_block.wide and at.status == RUNNING and not at.pcg.in_use:
+        at.l1_block.in_rows = is_next_in_rows(at)
         choose_columns(at)
-        ask_evaluation(at, FRESH_EVALUATION, COMMIT_AND_MOVE, at.point.zero, 1.0, at.smoothing.width, True)
+        if at.l1_block.in_rows:
+            next_step(at)
+        else:
+            ask_evaluation(at, FRESH_EVALUATION, COMMIT_AND_MOVE, at.point.zero, 1.0, at.smoothing.width, True)
     elif at.working_set.in_use:
         after_working_set(at)
     else:
@@ -226,6 +232,8 @@ cdef action_id begin_direction(newton_state *at) noexcept nogil:
         return begin_lagged(at)
     if at.sampled.in_use:
         return begin_preconditioned(at)
+    if at.l1_block.in_rows:
+        return begin_rows(at)
     if at.curvature.n_active == 0:               # the penalty holds every column at 0
         memset(at.point.d, 0, at.p * sizeof(double))
         return FOUND
@@ -256,6 +264,9 @@ cdef void act(newton_state *at, action_id action) noexcept nogil:
     elif action == ASK_MODEL:
         at.ask.kind, at.ask.model = MODEL, &at.l1_columns.model
         at.ask.evaluation.width, at.ask.evaluation.floor = at.smoothing.width, floor_of(at)
+    elif action == ASK_ROW_MODEL:
+        at.ask.kind, at.ask.row_model = ROW_MODEL, &at.l1_block.model
+        at.ask.evaluation.width, at.ask.evaluation.floor = at.smoothing.width, floor_of(at)
     elif action == ASK_EVALUATE:
         ask_evaluation(at, FRESH_EVALUATION, COMMIT_AND_MOVE, at.point.zero, 1.0, at.smoothing.width, True)
     elif action == ASK_AFRESH:
@@ -280,7 +291,7 @@ cdef void on_hessp(void *driver, const double *product, double share) noexcept n
 
 cdef void on_model(void *driver) noexcept nogil:
     cdef newton_state *at = <newton_state *> driver
-    act(at, columns_tell(at))
+    act(at, rows_tell(at) if at.ask.kind == ROW_MODEL else columns_tell(at))
 
 
 # ---------------------------------------------------------------- a step along it
@@ -301,7 +312,8 @@ cdef void direction_found(newton_state *at) noexcept nogil:
     if at.stop.by_gradient and not at.point.slope < 0:
         steepest_descent(at)
         at.point.slope = dot(at.p, at.point.g, at.point.d)
-    at.point.columns_wait = at.curvature.n_active >= 0 and at.point.predicted > 0 and columns_wait(at)
+    at.point.columns_wait = at.curvature.n_active >= 0 and at.point.predicted > 0 and not at.l1_block.in_rows \
+        and columns_wait(at)
     at.point.predicted, at.point.step = -at.point.slope, 1
     least = rule_of(at).vanishing * max(fabs(at.point.value), 1e-300)
     if not at.point.predicted > least or not isfinite(at.point.predicted):
@@ -311,6 +323,7 @@ cdef void direction_found(newton_state *at) noexcept nogil:
             newton_leave(at, ROUNDED)
             return
     if at.curvature.n_active >= 0:
+        at.l1_block.in_rows = is_next_in_rows(at)
         choose_columns(at)
     at.smoothing.next = width_of_step(at, 1.0)
     at.line.leaves_zero = not at.stop.by_gradient and leaves_zero(at)

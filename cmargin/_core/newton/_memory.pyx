@@ -97,6 +97,7 @@ cdef class Newton(Driver):
             at.pcg.products_limit, at.curvature.mean = products_limit or sampled.products_limit, mean_curvature
         at.pcg.in_use = by_cg
         at.l1_block.wide = has_kinks(&at.penalty.user) and at.p > at.limits.l1_block_columns and not by_cg
+        at.l1_block.rows_serve = at.l1_block.wide and at.penalty.user.l2 > 0 and getattr(source, "has_unknowns", False)
         begin_rule(&at.smoothing, width, settings.smoothing, decay, settings.tol)
         at.bound.objective, at.bound.best_dual, at.point.predicted = result.objective, result.dual, INFINITY
         at.counts.passes, at.counts.n_iter, self.earlier = result.passes, result.n_iter, list(result.history)

@@ -21,7 +21,7 @@ cdef inline void newton_spans(newton_state *at, span *out) noexcept nogil:
     out[8] = numbers_between(&at.cholesky, &at.cholesky + 1)
     out[9] = numbers_between(&at.pcg, &at.pcg.asked)
     out[10] = numbers_between(&at.sampled, &at.sampled.column_weight)
-    out[11] = numbers_between(&at.l1_block, &at.l1_block.index)
+    out[11] = numbers_between(&at.l1_block, &at.l1_block.model)
     out[12] = numbers_between(&at.l1_columns, &at.l1_columns.model)
     out[13] = numbers_between(&at.working_set, &at.working_set + 1)
     out[14] = numbers_between(&at.counts, &at.counts + 1)

@@ -16,6 +16,7 @@ from cmargin._core.newton._smoothing cimport width_rule
 from cmargin._core.newton.direction._bfgs cimport bfgs_hessian
 from cmargin._core.newton.direction._conjugate_gradients cimport conjugate_gradients
 from cmargin._core.newton.direction._l1_model cimport step_model
+from cmargin._core.newton.direction._l1_row_model cimport row_model
 from cmargin._core.penalties._penalty cimport penalty_t
 from cmargin._core.util._stop cimport stop_rule
 
@@ -36,6 +37,7 @@ cdef enum action_id:             # what a direction answers; the driver alone as
     FOUND,                       # it is in `point.d`
     ASK_HESSP,                   # the Hessian-vector product with `pcg.asked`
     ASK_MODEL,                   # the minimum of `l1_columns.model`
+    ASK_ROW_MODEL,               # that of `l1_block.model`
     ASK_EVALUATE,                # the point once more, with the curvature that is now wanted
     ASK_AFRESH,                  # the same with the rows' numbers afresh: they are of no use
     GIVE_UP,                     # the fit is left to another driver
@@ -178,7 +180,10 @@ cdef struct sampled_state:       # products that the curvature of a sample of th
 
 cdef struct l1_block_state:
     bint wide                    # the curvature block holds the columns in use only
+    bint rows_serve              # with more columns in use than rows, steps have the rows' unknowns,
+    bint in_rows                 # as the next one has: no block is summed for it
     # ---- pointers from here on
+    row_model model              # of such a step
     Py_ssize_t *index            # (3 p,) scratch
     double *keys                 # (p,) scratch
 

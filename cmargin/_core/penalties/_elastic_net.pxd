@@ -48,14 +48,14 @@ cdef inline Py_ssize_t l1_kinks(const penalty_t *penalty, const double *w, const
     return found
 
 
+cdef inline double soft_threshold(double v, double l1) noexcept nogil:
+    # soft(v, l1)
+    return v - l1 if v > l1 else (v + l1 if v < -l1 else 0.0)
+
+
 cdef inline double l1_minimum_of_one(double curvature, double x, double slope, double l1) noexcept nogil:
     # argmin over t of slope (t - x) + curvature (t - x)^2 / 2 + l1 |t|; curvature > 0
-    cdef double centre = curvature * x - slope
-    if centre > l1:
-        return (centre - l1) / curvature
-    if centre < -l1:
-        return (centre + l1) / curvature
-    return 0
+    return soft_threshold(curvature * x - slope, l1) / curvature
 
 
 cdef inline double l1_violation(double slope, double x, double l1) noexcept nogil:

@@ -77,8 +77,8 @@ cdef void pass_margins(const row_pass *rows, double *out) noexcept nogil
 # gradient = sum s h <x_i, x> x_i, x NULL: the diagonal; the share of rows read, or less than 0: no memory
 cdef double pass_hessp(row_pass *rows, const double *x, double width, double floor) noexcept nogil
 
-# columns.weight = s h / n at the last evaluation; there must be columns
-cdef void pass_weigh(row_pass *rows, double n, double width, double floor) noexcept nogil
+# weight (n_rows,) = s h / n at the last evaluation
+cdef void pass_weigh(row_pass *rows, double n, double width, double floor, double *weight) noexcept nogil
 
 # sums[HINGE] = sum s F, F not smoothed, and if asked for gradient = sum s x^2; False: no memory
 cdef bint pass_objective(row_pass *rows, const double *w, bint squares) noexcept nogil

@@ -249,13 +249,13 @@ cdef double pass_hessp(row_pass *rows, const double *x, double width, double flo
     return read / max(1, job.n_rows)
 
 
-cdef void pass_weigh(row_pass *rows, double n, double width, double floor) noexcept nogil:
+cdef void pass_weigh(row_pass *rows, double n, double width, double floor, double *weight) noexcept nogil:
     cdef block_question asked
     cdef Py_ssize_t i
     asked.width, asked.floor = width, floor
-    weigh_by_curvature(&rows.job, 0, rows.job.n_rows, &asked, rows.columns.weight)
+    weigh_by_curvature(&rows.job, 0, rows.job.n_rows, &asked, weight)
     for i in range(rows.job.n_rows):
-        rows.columns.weight[i] /= n
+        weight[i] /= n
 
 
 cdef bint pass_objective(row_pass *rows, const double *w, bint squares) noexcept nogil:

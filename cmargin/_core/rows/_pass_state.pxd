@@ -15,6 +15,31 @@ cdef struct columns_view:        # of CSR rows, with the state of one problem
     double *other
 
 
+cdef struct row_unknowns:        # for models of a step in as many unknowns as there are rows, `newton/direction`
+    Py_ssize_t n_used            # columns that ``gram`` is the sum of
+    # ---- pointers from here on
+    double *weight               # (n_rows,) s h / n; NULL: there is no such memory
+    double *multiplier           # (n_rows,) as the next
+    double *product              # X d
+    double *residual
+    double *step
+    double *solution             # (2 n_rows,)
+    Py_ssize_t *curved           # (n_rows,) which rows have curvature
+    double *gram                 # (n_rows, n_rows) sum of x_j x_j' over columns in use, upper triangle
+    double *factor               # (n_rows, n_rows)
+    double *panel                # (PANEL, n_rows) columns side by side
+    double *tile                 # (TILE, n_features) scratch
+    double *slope                # (n_columns,) as the next
+    double *change
+    Py_ssize_t *moved            # (n_columns,)
+    char *used                   # (n_columns,) whether a column is in ``gram``
+
+
+cdef enum:
+    PANEL = 128
+    TILE = 32
+
+
 cdef enum:
     MOST_GROUPS = 32             # of curved rows, side by side
 
@@ -50,6 +75,7 @@ cdef struct row_pass:
     double *all_hessian          # (n_hessians, hessian_order, hessian_order)
     curved_rows curved
     columns_view columns
+    row_unknowns unknowns
     Py_ssize_t *active           # (n_columns,) memory for `pass_set_active`
     Py_ssize_t *position         # (n_columns,), CSR only
     bint (*make_room)(row_pass *rows, Py_ssize_t order) noexcept nogil      # scratch, block, duals; False: no memory

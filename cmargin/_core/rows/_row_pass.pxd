@@ -8,7 +8,7 @@ cdef class RowBlocks:
     cdef row_pass rows
     cdef tuple keep                          # owners of the memory that the pointers see
     cdef object norms_, leverage_
-    cdef object columns_, per_column_
+    cdef object columns_, per_column_, unknowns_
     cdef object per_row, duals, active_, position_, scratch_, gradient_, diagonal_, hessian_, curvature_, sums_
     # called between two slices of a long evaluation; what it raises ends the evaluation
     cdef public object between_slices

@@ -15,7 +15,7 @@ from cmargin._core.rows._evaluate cimport (
     pass_line, pass_begin_evaluation, pass_combine, pass_objective, pass_linearised, pass_evaluate_part, pass_margins,
     pass_plan, pass_hessp, pass_set_active, pass_start, scratch_wanted, sums_later,
 )
-from cmargin._core.rows._pass_state cimport columns_view, row_pass
+from cmargin._core.rows._pass_state cimport PANEL, TILE, columns_view, row_pass, row_unknowns
 from cmargin._core.rows._row_blocks cimport DUAL_NEG, DUAL_POS, HINGE, N_SUMS, pass_job
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport source_of
@@ -164,6 +164,31 @@ cdef class RowBlocks:
         self.columns_, self.per_column_ = columns, per_row
         of.source = source_of(columns)
         of.weight, of.product, of.other = &per_row[0, 0], &per_row[1, 0], &per_row[2, 0]
+
+    @property
+    def has_unknowns(self):
+        """Whether `take_unknowns` was called."""
+        return self.rows.unknowns.weight != NULL
+
+    def take_unknowns(self):
+        """Memory for models of a step in as many unknowns as there are rows, of dense rows."""
+        cdef row_unknowns *of = &self.rows.unknowns
+        cdef Py_ssize_t n = self.n_rows, p = self.n_columns
+        cdef double[::1] each
+        cdef double[:, ::1] square
+        cdef Py_ssize_t[::1] places
+        cdef char[::1] used
+        must_fit(not self.keep[0].sparse and self.keep[2] is None and n > 0 and p > 0, "take_unknowns")
+        each = np.zeros(7 * n + 2 * p + TILE * p + PANEL * n)
+        square, places, used = np.zeros((2 * n, n)), np.zeros(n + p, np.intp), np.zeros(p, np.int8)
+        self.unknowns_ = (each.base, square.base, places.base, used.base)
+        of.weight, of.multiplier, of.product, of.residual = &each[0], &each[n], &each[2 * n], &each[3 * n]
+        of.step, of.solution, of.panel = &each[4 * n], &each[5 * n], &each[7 * n]
+        of.slope = of.panel + PANEL * n
+        of.change, of.tile = of.slope + p, of.slope + 2 * p
+        of.gram, of.factor = &square[0, 0], &square[n, 0]
+        of.curved, of.moved, of.used = &places[0], &places[n], &used[0]
+        of.n_used = 0
 
     @property
     def norms(self):

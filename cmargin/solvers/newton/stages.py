@@ -272,6 +272,8 @@ class Stages:
         rows, seed, w = self.rows, self.seed, None
         if stage.columns:
             rows.take_columns(self.shared.source.columns())
+        if stage.row_unknowns:
+            rows.take_unknowns()
         given = {}
         if self.found is None:
             w, sampled = self.start_of(stage), stage.sampled

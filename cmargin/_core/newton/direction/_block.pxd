@@ -12,6 +12,9 @@ cdef bint may_be_used(const newton_state *at, Py_ssize_t j) noexcept nogil
 # at.active: the block's columns at the next evaluation
 cdef void choose_columns(newton_state *at) noexcept nogil
 
+# how well the model of a step with l1 is minimised: `MODEL_TOL`, or what a loss of continuous curvature asks for
+cdef double model_tol(const newton_state *at) noexcept nogil
+
 # whether the gradient of a column outside the block would take it from 0
 cdef bint columns_wait(const newton_state *at) noexcept nogil
 

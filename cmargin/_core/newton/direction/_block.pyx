@@ -62,6 +62,10 @@ cdef bint goes_too_far(const newton_state *at, const double *d) noexcept nogil:
         and rounding_of(at, d) > HIDDEN * max(at.bound.objective, HIDDEN)
 
 
+cdef double model_tol(const newton_state *at) noexcept nogil:
+    return SMOOTH_MODEL_TOL if at.problem.facts.smooth and not at.problem.facts.discontinuous else MODEL_TOL
+
+
 cdef bint solve_block(newton_state *at) noexcept nogil:
     # d = the Newton direction, for l1 the minimum of the model with its l1 term; False: the block is not finite
     cdef Py_ssize_t order = at.curvature.order, i, j
@@ -69,7 +73,7 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
     cdef double *d = g + order
     cdef double *w = d + order
     cdef double *l1 = w + order
-    cdef double ridge, tol
+    cdef double ridge
     cdef bint done
     for i in range(order):
         for j in range(i, order):
@@ -81,8 +85,7 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
         g[i], w[i], l1[i] = at.point.g[j], at.point.w[j], at.penalty.step.l1_each[j]
     at.point.unreliable = curvature_is_lost(order, at.curvature.block, order + 1, g)
     if has_kinks(&at.penalty.step):
-        tol = SMOOTH_MODEL_TOL if at.problem.facts.smooth and not at.problem.facts.discontinuous else MODEL_TOL
-        done = l1_minimum(order, at.curvature.block, g, w, l1, MODEL_ROUNDS, tol, MODEL_LEFT * at.stop.tol,
+        done = l1_minimum(order, at.curvature.block, g, w, l1, MODEL_ROUNDS, model_tol(at), MODEL_LEFT * at.stop.tol,
                           at.stop.deadline, d, l1 + order, at.l1_block.index)
     else:
         ridge = solve_upper(order, at.curvature.block, 1, g, d, l1 + order)
