@@ -1,6 +1,6 @@
 """Fits that cost or lose many times what their neighbours do: reads of the data along grids of penalties.
 
-    python asv_benches/cliffs.py [--kind wide factors sparse separable records stored text counts one_hot]
+    python asv_benches/cliffs.py [--kind wide factors sparse separable records stored text counts one_hot l1]
                                  [--seeds 0 20] [--time-limit 15] [--intercepts free penalised]
 
 Every seed is a drawn set of two classes. A line of a grid says the median and the largest number of reads, the largest
@@ -125,6 +125,36 @@ def one_hot(seed):
     return X, labelled(r, X @ r.standard_normal(sizes.sum()), r.choice([0.5, 0.9])), LOSSES[:2], np.logspace(-3, 2, 25)
 
 
+def genes(seed):
+    r = np.random.default_rng(41_000 + seed)
+    n, m, k = int(r.integers(50, 150)), int(r.integers(2000, 8000)), int(r.integers(5, 40))
+    F = r.standard_normal((n, k))
+    X = F @ (r.standard_normal((k, m)) * (r.random((k, m)) < 0.3)) + r.uniform(0.3, 1.5) * r.standard_normal((n, m))
+    return np.exp(0.5 * X + r.normal(4, 1.5, m)), labelled(r, F[:, 0] + 0.5 * F[:, 1], 0.5)
+
+
+def few_columns(seed):
+    r = np.random.default_rng(42_000 + seed)
+    n = int(r.integers(800, 3000))
+    k, m = int(r.integers(2, 20)), n // 20
+    X = r.standard_normal((n, k)) @ r.standard_normal((k, m)) + r.uniform(0.2, 2) * r.standard_normal((n, m))
+    return X + 3 * r.standard_normal(m), labelled(r, X @ (r.standard_normal(m) * (r.random(m) < 0.3)), 0.5)
+
+
+def l1(seed):
+    """A set, and two grids of settings: l1 alone, and l2 beside the thousandth of the l1 that holds every column."""
+    X, y = ((genes, genes, text, few_columns)[seed % 4](seed))[:2]
+    if seed % 4 == 0:
+        X = np.log(X)
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+    n = X.shape[0]
+    largest = abs(X.T @ (y - y.mean())).max() / n
+    size = X.multiply(X).mean() * X.shape[1] if sp.issparse(X) else (X * X).mean()
+    return X, y, LOSSES, {
+        "l1": [{"l2": 0.0, "l1": part * largest} for part in np.logspace(-4, -0.1, 13)],
+        "l2": [{"l2": part * size, "l1": 1e-3 * largest} for part in np.logspace(-6, 1, 13)]}
+
+
 def labelled(r, score, quantile):
     """1 above the quantile of a score with up to as much noise, else -1."""
     score = score / score.std() + r.uniform(0, 1) * r.standard_normal(len(score))
@@ -132,14 +162,19 @@ def labelled(r, score, quantile):
 
 
 KINDS = {"wide": wide, "factors": factors, "sparse": lambda seed: factors(seed, 0.05), "separable": separable,
-         "records": records, "stored": stored, "text": text, "counts": counts, "one_hot": one_hot}
+         "records": records, "stored": stored, "text": text, "counts": counts, "one_hot": one_hot, "l1": l1}
 
 
-def grid(X, y, loss, Cs, time_limit, penalize_intercept=False):
-    """Reads and gaps of a fit for each C, arrays."""
+def grids_of(Cs):
+    """Settings of the fits of every grid by its name, of a kind that gives one grid of C or several of settings."""
+    return Cs if isinstance(Cs, dict) else {"C": [{"C": C} for C in Cs]}
+
+
+def grid(X, y, loss, settings, time_limit, penalize_intercept=False):
+    """Reads and gaps of a fit for each of the settings, arrays."""
     reads, gaps = [], []
-    for C in Cs:
-        model = SmSVMClassifier(C=C, loss=loss, max_time=time_limit, penalize_intercept=penalize_intercept,
+    for each in settings:
+        model = SmSVMClassifier(**each, loss=loss, max_time=time_limit, penalize_intercept=penalize_intercept,
                                 random_state=0, n_jobs=1).fit(X, y)
         reads.append(model.n_passes_)
         gaps.append(model.duality_gap_[0])
@@ -163,11 +198,12 @@ def main(args=None):
         found = tried = 0
         for seed in range(*options.seeds):
             X, y, losses, Cs = KINDS[kind](seed)
-            for loss, intercept in product(losses, options.intercepts):
-                reads, gaps = grid(X, y, loss, Cs, options.time_limit, intercept == "penalised")
+            for (name, settings), loss, intercept in product(grids_of(Cs).items(), losses, options.intercepts):
+                reads, gaps = grid(X, y, loss, settings, options.time_limit, intercept == "penalised")
                 cliffs = int(is_cliff(reads, gaps).sum())
-                found, tried = found + cliffs, tried + len(Cs)
-                print(f"{kind} {seed} {X.shape[0]} x {X.shape[1]} {loss}, {intercept}: median {np.median(reads):.0f}, "
+                found, tried = found + cliffs, tried + len(settings)
+                print(f"{kind} {seed} {X.shape[0]} x {X.shape[1]} {loss}, {intercept}, {name}: "
+                      f"median {np.median(reads):.0f}, "
                       f"worst {reads.max():.0f} reads, gap {gaps.max():.1e}, {cliffs} cliffs", flush=True)
         print(f"{kind}: {found} cliffs in {tried} fits")
 

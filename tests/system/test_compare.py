@@ -187,6 +187,13 @@ def test_hinges_on_sparse_rows_have_no_cliffs_along_their_penalties(bench_script
     assert printed.splitlines()[-1] == f"{kind}: 0 cliffs in 100 fits"
 
 
+@pytest.mark.parametrize("seed", [0, 3])
+def test_fits_with_l1_have_no_cliffs_along_l1_and_l2(bench_script, seed):
+    # genes with l2 beside l1 had eleven: gaps of 0.02 to 0.5 after 4 s a fit
+    printed = bench_script("cliffs", "--kind", "l1", "--seeds", seed, seed + 1)
+    assert printed.splitlines()[-1] == "l1: 0 cliffs in 78 fits"
+
+
 def test_a_cliff_is_four_times_the_median_and_ten_reads_or_no_certificate(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHES))
     from cliffs import is_cliff
