@@ -7,7 +7,8 @@ a larger penalty most of them are where they will be, and from one penalty to a 
 
 **l1, from w = 0 on.** With the user's weight the first steps take in every column that is steep at w = 0, more than
 there are rows, and each of those that come to nothing must find back to zero. With a large weight few columns are in
-use; with less of it others follow, and the curvature block and its model stay small.
+use; with less of it others follow, and the curvature block and its model stay small. Where one step is enough for an
+l1 the next is farther: with much l2 beside it three or four weights lead from the first to the user's.
 
 Objective, certificate and history stay those of the user's penalty; only the steps are of the path's.
 """
@@ -25,7 +26,7 @@ cdef double BEGIN = 0.1                  # the first l2 over the mean curvature 
 cdef double DECAY = 3                    # an l2 over the next
 # chosen on 24 problems, there too
 cdef double L1_BEGIN = 0.5               # the first l1 over the largest slope at w = 0; 1 would hold every column there
-cdef double L1_DECAY = 1.5               # an l1 over the next
+cdef double L1_DECAY = 1.5               # an l1 over the next, unless the way is easy
 cdef double L1_ENOUGH = 0.5              # gap at one l1 from which on the next is taken
 
 
@@ -59,8 +60,11 @@ cdef double first_l2(const newton_state *at) noexcept nogil:
 cdef void begin_l1_path(newton_state *at) noexcept nogil:
     cdef double largest = 0
     cdef Py_ssize_t j
-    # steps by columns make their way without: on one a step that asks for many reads is the last of them
-    if not at.problem.facts.smooth or not has_kinks(&at.penalty.user) or at.pcg.in_use or at.status != RUNNING:
+    if not at.problem.facts.smooth or not has_kinks(&at.penalty.user) or at.status != RUNNING:
+        return
+    # steps by columns make their way without where curvature is everywhere. Where rows beyond the margin have none, and
+    # more and more are, those with the user's weight took a hundred steps, and what followed by a block took seconds
+    if at.pcg.in_use and not at.problem.facts.discontinuous:
         return
     if at.p * (at.limits.l1_path_rows_discontinuous if at.problem.facts.discontinuous else at.limits.l1_path_rows) \
             < at.problem.n_rows:
@@ -71,12 +75,19 @@ cdef void begin_l1_path(newton_state *at) noexcept nogil:
         if j != at.penalty.user.free:
             largest = max(largest, fabs(at.point.g[j]))
     if L1_BEGIN * largest > at.penalty.user.l1:
+        at.penalty.l1_decay = L1_DECAY
         move_to(at, at.penalty.user.l2, L1_BEGIN * largest)
 
 
-cdef bint is_settled(newton_state *at, double enough) noexcept nogil:
+cdef double gap_on_path(newton_state *at) noexcept nogil:
     cdef double bound = dual_bound(&at.bound.last, &at.penalty.step, NULL, at.point.scratch)
-    return not (at.point.predicted > 0 or at.point.columns_wait) or relative_gap(at.point.value, bound) <= enough
+    if not (at.point.predicted > 0 or at.point.columns_wait):
+        return 0
+    return relative_gap(at.point.value, bound)
+
+
+cdef bint is_settled(newton_state *at, double enough) noexcept nogil:
+    return gap_on_path(at) <= enough
 
 
 cdef bint knows_diagonal(const newton_state *at) noexcept nogil:
@@ -86,14 +97,20 @@ cdef bint knows_diagonal(const newton_state *at) noexcept nogil:
 cdef bint follow_path(newton_state *at) noexcept nogil:
     cdef const penalty_t *step = &at.penalty.step
     cdef const penalty_t *user = &at.penalty.user
-    cdef double l2
+    cdef double l2, gap
     if at.status != RUNNING:
         return False
     if step.l1 > user.l1:
-        if is_settled(at, L1_ENOUGH):
-            move_to(at, user.l2, max(user.l1, step.l1 / L1_DECAY))
-            return True
-        return False
+        gap = gap_on_path(at)
+        if not gap <= L1_ENOUGH:
+            return False
+        # a full step that all but ends at its l1 says that the next may be twice as far
+        if gap <= at.limits.l2_path_gap and at.point.step >= 1:
+            at.penalty.l1_decay *= at.penalty.l1_decay
+        else:
+            at.penalty.l1_decay = L1_DECAY
+        move_to(at, user.l2, max(user.l1, step.l1 / at.penalty.l1_decay))
+        return True
     # the logistic loss has curvature everywhere: its steps are longer without a path
     if not at.problem.facts.discontinuous or not user.l2 > 0 or (at.penalty.path_begun and step.l2 == user.l2):
         return False

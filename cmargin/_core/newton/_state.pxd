@@ -64,6 +64,7 @@ cdef struct newton_problem:      # (1/n) sum s F(y <w, x>) and the penalty
 
 cdef struct newton_penalty:
     bint path_begun              # of l2, see `_penalty_path`
+    double l1_decay              # on a path of l1, one over the next
     penalty_t step               # that of the steps, which a path may make larger than the user's; with its columns
     penalty_t user               # that of objective, bound and history
 

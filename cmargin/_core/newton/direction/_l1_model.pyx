@@ -27,7 +27,7 @@ cdef double KEPT = 0.5                   # part of a step before which a kink en
 cdef double SEARCHED = 1e-8              # part of the slope that the search for such a kink may leave
 cdef int KINKS = 4                       # steps ended by kinks after which a sweep is due
 cdef double HELD = INFINITY              # scale of an unknown that stays where it is
-cdef double FACTORS = 1.0                # reads, times m^3 over the entries: all factors of a model, m columns in use
+cdef double FACTORS = 0.1                # reads, times m^3 over the entries: all factors of a model, m columns in use
 
 
 cdef void model_begin(step_model *at, columns_view *of) noexcept nogil:
