@@ -6,6 +6,8 @@ from cmargin._core.penalties._penalty cimport penalty_t
 
 cdef Py_ssize_t block_work_size(Py_ssize_t order, const penalty_t *penalty) noexcept nogil       # doubles, in `work`
 
+cdef Py_ssize_t WORKING_SET       # most columns that the block has beside those in use
+
 # whether column j is in use, or its gradient near the l1 weight
 cdef bint may_be_used(const newton_state *at, Py_ssize_t j) noexcept nogil
 

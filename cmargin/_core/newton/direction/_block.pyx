@@ -13,7 +13,7 @@ from cmargin._core.util._sorting cimport sort_with_index
 
 cdef double NEAR = 0.8                   # part of the l1 weight: columns of a larger gradient may soon be in use
 cdef double HIDDEN = 1e-4                # of the objective, or of itself if more: what rounding may change by a step
-cdef Py_ssize_t WORKING_SET = 400        # most columns that the block has beside those in use
+WORKING_SET = 400
 
 
 cdef Py_ssize_t block_work_size(Py_ssize_t order, const penalty_t *penalty) noexcept nogil:

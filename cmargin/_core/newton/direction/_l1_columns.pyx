@@ -6,7 +6,7 @@ reads than the block and its factors cost is the last by columns.
 """
 
 from cmargin._core.newton._state cimport ASK_MODEL, FOUND, action_id, newton_state
-from cmargin._core.newton.direction._block cimport may_be_used
+from cmargin._core.newton.direction._block cimport WORKING_SET, may_be_used
 from cmargin._core.newton.direction._pcg cimport give_hessp_up, without_hessp
 from cmargin._core.newton.direction._system cimport all_finite
 from cmargin._core.newton.direction._l1_model cimport step_model
@@ -40,6 +40,7 @@ cdef action_id begin_columns(newton_state *at) noexcept nogil:
     model.enough = ENOUGH * at.stop.tol
     if worst > NEAR_END:
         model.enough = max(model.enough, FORCING * min(worst, FAR))
+    model.block_columns = min(found, WORKING_SET)
     model.flat = at.l1_columns.flat
     model.block_reads, model.most = at.pcg.products_limit, MOST
     return ASK_MODEL

@@ -38,6 +38,7 @@ cdef struct step_model:
     Py_ssize_t n_listed
     double enough                # violation of an optimality condition, over the l1 weight, that may stay
     double block_reads           # reads of all entries that a block without factors costs,
+    Py_ssize_t block_columns     # the columns that it has at least,
     double most                  # and that may be made at all
     # ---- the answer
     double *d                    # (p,)

@@ -27,7 +27,7 @@ cdef double KEPT = 0.5                   # part of a step before which a kink en
 cdef double SEARCHED = 1e-8              # part of the slope that the search for such a kink may leave
 cdef int KINKS = 4                       # steps ended by kinks after which a sweep is due
 cdef double HELD = INFINITY              # scale of an unknown that stays where it is
-cdef double FACTORS = 0.1                # reads, times m^3 over the entries: all factors of a model, m columns in use
+cdef double FACTORS = 0.1                # reads, times m^3 over the entries: all factors of a model of a block of m
 
 
 cdef void model_begin(step_model *at, columns_view *of) noexcept nogil:
@@ -62,7 +62,8 @@ cdef bint model_part(step_model *at, columns_view *of) noexcept nogil:
         take_solution(at, of)
         at.stage = SWEEP
     at.reads = at.read / entries
-    at.given_up = not agree and at.reads > min(at.most, at.block_reads + FACTORS * (<double> at.n_used)**3 / entries)
+    at.given_up = not agree and at.reads > min(
+        at.most, at.block_reads + FACTORS * (<double> max(at.n_used, at.block_columns))**3 / entries)
     return not (agree or at.given_up)
 
 
@@ -364,7 +365,7 @@ def model_minimum(Rows columns, const double[::1] weight, const double[::1] g, c
     at.signed, at.l1_used, at.place = &of_columns[9, 0], &of_columns[10, 0], &of_columns[11, 0]
     at.line.steps, at.line.index, at.flat = &of_columns[12, 0], &places[2, 0], False
     at.listed, at.n_listed, at.used = &places[0, 0], columns.view.n_rows, &places[1, 0]
-    at.enough, at.block_reads, at.most = enough, INFINITY, most
+    at.enough, at.block_reads, at.block_columns, at.most = enough, INFINITY, 0, most
     model_begin(&at, &of)
     while model_part(&at, &of):
         pass
