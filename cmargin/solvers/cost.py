@@ -148,9 +148,9 @@ SMOOTH_DUAL_FROM_ENTRIES = 400_000       # stored numbers
 # price (asv_benches/compare_dual.py).
 SMOOTH_DUAL_SHARE = 1.5          # share of Newton's price
 # Sparse rows of more columns than a factor is made of have the dual of a smooth loss on trial where their mean ratio of
-# |x|^2 to the ridge and to what a row has in columns of its own is larger: from there on products read as often
-# (asv_benches/compare_dual.py --stored texts).
-ALIKE_FROM_RATIO = 35.0          # ratio
+# |x|^2 to the ridge and to what a row has in columns of its own is larger than the first number, and than the second
+# times the root of kappa, by which the reads of products go (smsvm.md, "Words that rows share").
+ALIKE_FROM_RATIO = (35.0, 5.0)   # ratio; ratio per root of kappa
 # A sweep over a sample has so many dense rows a column at least (smsvm.md, "The squared hinge by the dual").
 SWEPT_ROWS_PER_COLUMN = 5        # rows per column
 # A sweep over a sample has one of so many dense rows at least (smsvm.md, "The squared hinge by the dual").
@@ -169,9 +169,10 @@ FEW_WITHOUT_MARGIN = 0.4         # share of rows
 # 14 (smsvm.md, "Few rows without a margin").
 SHORT_TRIAL_READS = 20           # reads of X
 # Sparse rows of up to so many a column are few: the dual takes 0.79 of the time whatever the penalty (smsvm.md, "Few
-# sparse rows and the squared hinge").
-FEW_SPARSE_ROWS_PER_COLUMN = 2.0  # rows per column
-# Sparse rows that are more than `FEW_SPARSE_ROWS_PER_COLUMN` allows are sampled from so many entries on, since a
+# sparse rows and the squared hinge"). Where nothing else ends sooner it is left with so many of ``max_passes`` to go,
+# or half of them, for products to end what it does not (smsvm.md, "Words that rows share").
+FEW_SPARSE_ROWS = (2.0, 100)     # rows per column; passes
+# Sparse rows that are more than `FEW_SPARSE_ROWS` allows are sampled from so many entries on, since a
 # sample costs as much as a small fit (smsvm.md, "Few sparse rows and the squared hinge").
 WEIGHED_FROM_ENTRIES = 50_000    # stored numbers
 # Beside the dual of a smooth loss on sparse rows, Newton's method is priced at so many reads at most, about what

@@ -106,7 +106,7 @@ def plan(stats, problem, settings, known=(), following=next_stage):
     while (stage := following(stats, problem, settings, outcomes)) is not None:
         stages.append(stage)
         numbers = {"class_sizes": (stats.n_rows,), "row_lengths": (0.0, 1), "length_ratio": (0.0, 1),
-                   "own_part": (0.0,)}
+                   "own_part": (0.0, 0.0)}
         outcomes.append(Outcome(stage.kind, what=stage.what, numbers=numbers.get(stage.what, (1.0,)),
                                 smoothing=cost.SUBSET_SMOOTHING_END))
     return stages
@@ -208,12 +208,13 @@ def dual_first(stats, problem, settings, outcome_of):
         return None
     price = prices.reads_of_newton(stats, smooth)
     reads = min(reads, (cost.SMOOTH_DUAL_SHARE if smooth or reduced else cost.DUAL_SHARE) * price)
-    if few_sparse_rows(stats) and reads > settings.max_passes / 2:
-        reads = np.inf                              # nothing else ends sooner, however slow the sweeps seem for a while
+    last = settings.max_passes / 2
+    if few_sparse_rows(stats) and reads > last:     # nothing else ends sooner, however slow the sweeps seem for a while
+        reads = last = max(last, settings.max_passes - cost.FEW_SPARSE_ROWS[1]) if smooth else np.inf
     if smooth and chooses and stats.sparse and (not few_sparse_rows(stats) or rows_are_alike(outcome_of)):
         reads = min(reads, cost.DUAL_SHARE * cost.SPARSE_NEWTON_READS)
     if np.isfinite(reads):
-        reads = min(reads if chooses else np.inf, settings.max_passes / 2)
+        reads = min(reads if chooses else np.inf, last)
     narrow = not stats.sparse and stats.n_features <= cost.CHEAP_HESSIAN_COLUMNS
     why = "linear_solver='dual' says so"
     if chooses:
@@ -227,7 +228,7 @@ def dual_first(stats, problem, settings, outcome_of):
 
 def few_sparse_rows(stats):
     """Whether sparse rows are so few beside their columns that few sweeps end the dual, as a rule, whatever kappa."""
-    return stats.sparse and stats.n_rows <= cost.FEW_SPARSE_ROWS_PER_COLUMN * stats.n_features
+    return stats.sparse and stats.n_rows <= cost.FEW_SPARSE_ROWS[0] * stats.n_features
 
 
 def reads_foreseen(stats, outcome_of):
@@ -280,9 +281,16 @@ def reads_foreseen(stats, outcome_of):
 
 
 def rows_are_alike(outcome_of):
-    """Whether sparse rows have so little in columns of their own that sweeps are slow: the dual is on trial."""
+    """Whether sparse rows have so little in columns of their own that products are quicker: the dual is on trial.
+
+    Sweeps need reads as that ratio, products as the root of kappa.
+    """
     probe = outcome_of.get("own_part")
-    return probe is not None and probe.status == "done" and probe.numbers[0] > cost.ALIKE_FROM_RATIO
+    if probe is None or probe.status != "done":
+        return False
+    ratio, kappa = probe.numbers
+    least, per_root = cost.ALIKE_FROM_RATIO
+    return ratio > max(least, per_root * np.sqrt(kappa))
 
 
 # ---------------------------------------------------------------- Newton's method

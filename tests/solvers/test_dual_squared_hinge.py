@@ -250,6 +250,17 @@ def test_the_dual_is_given_up_on_wide_sparse_rows_that_it_does_not_solve():
     assert model.duality_gap_[0] <= 1e-4 and model.n_passes_ < 300
 
 
+@pytest.mark.parametrize("seed, C", [(0, 1), (1, 10)])
+def test_counts_of_words_that_rows_share_stay_with_the_dual(seed, C):
+    # it was left after a dozen reads for products, which took 271 and 396 where it ends after 51 and 42
+    rng, n, m, each = np.random.default_rng(seed), 2100, 6000, 60
+    X = sparse.csr_matrix((np.ones(n * each), rng.zipf(1.2, n * each) % m, np.arange(n + 1) * each), shape=(n, m))
+    X.sum_duplicates()
+    score = X @ (rng.standard_normal(m) * (rng.random(m) < 0.2))
+    model = fit(X, score > np.quantile(score, 0.9), C=C, linear_solver="auto")
+    assert model.duality_gap_[0] <= 1e-4 and model.n_passes_ < 120
+
+
 @pytest.mark.parametrize("shape, first", [((200, 800), True), ((60, 2000), False), ((90, 120), False)])
 def test_few_dense_rows_try_the_dual_where_as_many_unknowns_cost_more(shape, first):
     # 200 x 800 took 3 to 8 ms in as many unknowns as rows, 1 by the dual, and LinearSVC 2: they stored too few numbers

@@ -37,6 +37,7 @@ cdef struct dual_state:
     bint gives_up                # with "left" rather than "max_passes"
     double trial                 # of the limit, after which it leaves where the gap does not fall fast enough
     double first_evaluation      # reads after which there is an evaluation, if there has been none
+    double hopeless              # reads of CSR rows: it gives up where the sweeps seem to need more
     double hopeless_from         # part of `first_evaluation`, before which it is not left as hopeless
     double largest               # multiple of w
     bint pauses                  # after every evaluation

@@ -35,7 +35,6 @@ cdef double READS_PER_EVALUATION = 1     # reads of all rows from one evaluation
 cdef double FALLEN = 0.1                 # part of the last gap: sweeps that reach it are followed by an evaluation
 cdef double AGAIN = 0.5                  # factor on the gap wanted of sweeps, after an evaluation that did not certify
 cdef double STILL_AT_WORK = 0.95         # part of the rows that has not come to rest on a trial: it is hopeless
-cdef double HOPELESS = 4                 # times the reads it may take: it gives up where the sweeps need more
 
 
 cdef inline double gap_of(const dual_state *at) noexcept nogil:
@@ -94,9 +93,8 @@ cdef void dual_begin(dual_state *at, bint from_w, bint from_a) noexcept nogil:
 
 
 cdef void sweep_on(dual_state *at) noexcept nogil:
-    # CSR rows: reads from which on it is hopeless. Dense ones get more reads, and gaps that rise mislead
-    cdef bint dense = at.rows.source.X.starts == NULL
-    cdef double hopeless = HOPELESS * at.limit if at.gives_up and not dense else INFINITY
+    # dense rows get all their reads, as gaps that rise mislead
+    cdef double hopeless = INFINITY if at.rows.source.X.starts == NULL else at.hopeless
     cdef double allowed = at.limit if at.history_rows > 0 else min(at.limit, at.hopeless_from * at.first_evaluation + 1)
     at.stage = SWEEPS
     begin_call(at.sweeps, SWEEPS_PER_EVALUATION - at.since % SWEEPS_PER_EVALUATION, at.stop.tol,

@@ -21,7 +21,8 @@ class DualDriver(Worker):
     w: Any
     def __init__(
         self, rows: DualBlocks, problem: Any, settings: Any, n_result: int, stream: np.ndarray, limit: float,
-        gives_up: bool, trial: float, first_evaluation: float, hopeless_from: float, patience: float, largest: float,
+        gives_up: bool, hopeless: float, trial: float, first_evaluation: float, hopeless_from: float, patience: float,
+        largest: float,
     ) -> None: ...
     def begin(self, w: Any = ..., a: Any = ...) -> Any: ...
     def go_on(self) -> Any: ...

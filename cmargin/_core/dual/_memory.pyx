@@ -37,8 +37,8 @@ cdef class DualDriver(Worker):
     cdef object best_w, best_v
 
     def __init__(self, DualBlocks rows, problem, settings, Py_ssize_t n_result, uint64_t[::1] stream, double limit,
-                 bint gives_up, double trial, double first_evaluation, double hopeless_from, double patience,
-                 double largest):
+                 bint gives_up, double hopeless, double trial, double first_evaluation, double hopeless_from,
+                 double patience, double largest):
         cdef dual_state *at = &self.at
         cdef double[::1] best_w = np.zeros(n_result), best_v = np.zeros(rows.rows.m + 1)
         self.a, self.w = np.zeros(rows.rows.n), np.zeros(rows.rows.m + 1)
@@ -49,7 +49,7 @@ cdef class DualDriver(Worker):
         take_rule(&at.stop, settings)
         at.pauses = settings.pauses
         at.limit, at.gives_up, at.trial, at.largest = limit, gives_up, trial, largest
-        at.first_evaluation, at.hopeless_from = first_evaluation, hopeless_from
+        at.hopeless, at.first_evaluation, at.hopeless_from = hopeless, first_evaluation, hopeless_from
         at.best_w, at.objective, at.best_dual, at.gap = &best_w[0], INFINITY, 0, INFINITY
         at.status, at.leaving, at.stage, at.started = RUNNING, RUNNING, WAITING, seconds()
         self.task.of, self.task.work = at, dual_work

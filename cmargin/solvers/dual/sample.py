@@ -37,7 +37,7 @@ class SampleOfDual:
         return (square - ridge).mean() / ridge.mean(), len(self.signed_weight)
 
     def own_part(self, source):
-        """Mean ratio of |x|^2 to the ridge and what a row has to itself, (ratio,); None as in `length_ratio`.
+        """Mean ratio of |x|^2 to the ridge and what a row has to itself, and `length_ratio`'s; None as there.
 
         To itself a row has sum x_j^2 / n_j, where n_j rows have an entry in column j.
         """
@@ -45,7 +45,8 @@ class SampleOfDual:
             return None
         square, ridge = self.rows.square, self.rows.ridge
         own = ridge + source.own_squares(self.picked)              # 0: an empty row of weight 0
-        return (float(((square - ridge) / np.maximum(own, np.finfo(float).tiny)).mean()),)
+        ratio = float(((square - ridge) / np.maximum(own, np.finfo(float).tiny)).mean())
+        return ratio, float((square - ridge).mean() / ridge.mean())
 
     def without_margin(self):
         """Part of the rows that have no margin of 1: of the second half, those that a sweep moves.
