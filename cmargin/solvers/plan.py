@@ -245,7 +245,8 @@ def reads_foreseen(stats, outcome_of):
 
         mean of |x_i|^2 / (ridge_i + sum_j x_ij^2 / n_j),       n_j rows with an entry in column j,
 
-    and where that is large a trial finds out whether sweeps end at once, as they do where classes are apart.
+    and where that is large a trial finds out whether sweeps end at once, as they do where classes are apart. Of fewer
+    columns the dual is then not tried.
     """
     price, n, m = prices.reads_of_newton(stats, True), stats.n_rows, stats.n_features
     if stats.sparse and prices.too_wide(n, m) and not prices.reducing_pays_off(stats) \
@@ -268,7 +269,11 @@ def reads_foreseen(stats, outcome_of):
     if cost.SWEEPS_FIRST + cost.SWEEPS_EACH * kappa <= enough:
         return np.inf
     if stats.sparse:
-        return 0
+        if enough < cost.SHORT_TRIAL_READS:
+            return 0
+        if "own_part" not in outcome_of:
+            return Stage("probe", "rows with columns of their own need few sweeps whatever that ratio", what="own_part")
+        return 0 if rows_are_alike(outcome_of) else enough
     if "without_margin" not in outcome_of:
         return Stage("probe", "rows without a margin of 1 tell how many sweeps the dual needs", what="without_margin")
     moved, = outcome_of["without_margin"].numbers

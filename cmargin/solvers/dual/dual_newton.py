@@ -31,7 +31,7 @@ from cmargin.solvers.newton.slices import InSlices
 from cmargin.solvers.per_class import class_streams
 
 LARGEST_SCALE = 2.0            # of w: a larger one would make rounding, in a w that should be 0, a solution
-HOPELESS = 4                   # times the reads that Newton's price allows: it gives up where the sweeps need more
+HOPELESS = 4                   # times the reads that it may take: it gives hinges up where the sweeps need more
 
 
 @lru_cache(maxsize=1)
@@ -56,7 +56,7 @@ class DualNewton(InSlices, DualDriver):
         gives_up = enough_reads < settings.max_passes
         super().__init__(rows, problem, settings, len(result.w), stream_of(seed).copy(),
                          enough_reads if gives_up else settings.max_passes, gives_up,
-                         HOPELESS * enough_reads if enough_reads < settings.max_passes / 2 else np.inf,
+                         HOPELESS * enough_reads if gives_up and problem.loss.name == "hinge" else np.inf,
                          cost.DUAL_TRIAL_SHARE if on_trial else np.inf, first_evaluation if on_trial else np.inf,
                          cost.DUAL_HOPELESS_FROM, cost.SWEEPS_LEFT_FOR_MOVES, LARGEST_SCALE)
 
