@@ -10,6 +10,7 @@ from cmargin._estimators.base import LinearClassifier
 from cmargin._estimators.docs import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.labels import Labels, code_labels, of_mean_1, signs_met
 from cmargin._estimators.path import SmSVMPath, fit_path
+from cmargin._estimators.leave_one_out import LeaveOneOut, leave_one_out
 from cmargin._estimators.predict import lazy_on_workers
 from cmargin._estimators.smsvm_fit import SmSVMFit
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, InvalidParameterError, check_parameter
@@ -229,6 +230,30 @@ class SmSVMClassifier(LinearClassifier):
         """`SmSVMPath`: weights at every penalty, by this estimator's parameters; arguments as `smsvm_path` has."""
         return fit_path(self, X, y, sample_weight, l2s=l2s, Cs=Cs, n_l2s=n_l2s, l2_min=l2_min, l1_ratio=l1_ratio,
                         between=between)
+
+    def leave_one_out(self, X: Any, y: Any, sample_weight: Any = None) -> LeaveOneOut:
+        """What is predicted of every row by the model of all other rows: leave-one-out cross-validation, exactly.
+
+        The problem without row i is the one that was fitted less the row's term, with the same ``l2`` and N: what the
+        same ``C`` says of the other rows. Class weights stay those of all rows. Most predictions are proven by bounds,
+        the others by solving.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            What the estimator was fitted to, in memory.
+
+        Returns
+        -------
+        LeaveOneOut
+            ``predictions``, ``right``, ``score`` and certified intervals of the left-out scores.
+
+        Raises
+        ------
+        ValueError
+            With l1, without l2, of more than 5,000 rows and as many columns, and of rows that are not in memory.
+        """
+        return leave_one_out(self, X, y, sample_weight)
 
     # ---------------------------------------------------------------- prediction
 

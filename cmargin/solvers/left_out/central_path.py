@@ -1,0 +1,144 @@
+"""The hinge's optimum and points of its central path, found among the rows near the kink and checked on all rows."""
+
+import numpy as np
+
+from cmargin.solvers.left_out.interior import centre, dual_of_slack
+from cmargin.solvers.left_out.problem import TINY, Factor, curvature_of
+
+EXACT = 1e-10                    # m of the central path, in units of the hinge, at what counts as the optimum
+NEAREST = 20                     # rows a column that the optimum is sought among, to begin with
+FEWEST = 500                     # and no fewer
+WIDTH = 3.0                      # |1 - z|, in m, up to which rows take part in making up for others
+SEARCHES = 12                    # of the optimum, each among more rows
+
+
+class Nearness:
+    """How far rows are from the kink, in units of how far they move: |1 - z_j| / sqrt(g_j' M^-1 g_j).
+
+    M is the curvature near the kink. Rows of rare columns are long in this metric, and move far. By Cauchy and Schwarz
+    a change dv of the weights takes no row over the kink whose number is above sqrt(dv' M dv).
+    """
+
+    def __init__(self, problem, z, count):
+        counted = np.flatnonzero(problem.weight > 0)
+        e = np.abs(1 - z)
+        m = max(np.partition(e[counted], min(count, len(counted)) - 1)[min(count, len(counted)) - 1] / NEAREST, EXACT)
+        a = np.clip(dual_of_slack(1 - z, m), 1e-12, 1 - 1e-12)
+        curved = 1 / (m / (1 - a) ** 2 + m / a**2)
+        self.M = curvature_of(problem, counted[e[counted] <= WIDTH * NEAREST * m], curved)
+        factor, self.length = Factor(self.M), np.empty(len(z))
+        for some, G in problem.rows.blocks(np.arange(len(z))):
+            self.length[some] = np.sqrt(np.maximum(np.einsum("ij,ij->i", G, factor.solve_rows(G)), TINY))
+        self.counted = counted
+
+    def nearest(self, z, count):
+        """Places of ``count`` rows of positive weight, ascending, and the least number of any other."""
+        if count >= len(self.counted):
+            return self.counted, np.inf
+        away = np.abs(1 - z[self.counted]) / self.length[self.counted]
+        order = np.argpartition(away, count)
+        return np.sort(self.counted[order[:count]]), away[order[count]]
+
+    def moved(self, dv):
+        return np.sqrt(max(dv @ self.M @ dv, 0.0))
+
+
+class Point:
+    """A point of the central path: weights, dual variables of all rows, their cost, and the factor of its curvature."""
+
+    def __init__(self, problem, found, near, sides):
+        """``near``: places of the rows that it was sought among; ``sides``: (n,) a of the others."""
+        self.v, self.near = found.v, near
+        self.a = sides.copy()
+        self.a[near] = found.a
+        self.z = problem.rows.margins(self.v)
+        self.cost = problem.weight * problem.loss.gap(self.z, self.a)
+        beside = self.cost > 0
+        beside[near] = False
+        self.crossed = np.flatnonzero(beside)            # rows on another side of the kink than was thought
+        self.compliance = found.compliance
+        self.G, self.weight = problem.rows.take(near), problem.weight[near]
+
+    def prepare(self, problem):
+        """What bounds need of it."""
+        self.rho = problem.rows.sums(problem.weight * self.a) - problem.penalty * self.v
+        self.place = np.full(problem.rows.n_rows, -1, np.intp)
+        self.place[self.near] = np.arange(len(self.near))
+        self.curvature = Curvature(problem, self.G, self.weight, self.compliance, 1 - self.z[self.near], self.rho)
+        self.gap = self.cost.sum() + self.curvature.of_rho
+        self.solved = None
+        return self
+
+    def gram(self, held):
+        """g_j' H^-1 g_k of the rows k near the kink, for the places j of ``held``."""
+        if self.solved is None:
+            self.solved = self.curvature.factor.solve(self.G.T)
+        return self.G[held] @ self.solved
+
+
+class Curvature:
+    """H = sum_j r_j C_j g_j g_j' + D of the rows near the kink, which C_j g_j'x are the changes of a for changes x."""
+
+    def __init__(self, problem, G, weight, compliance, slack, rho):
+        """``slack``: 1 - z of the rows; ``rho``: what is left of the stationarity condition."""
+        c, self.penalty = weight * compliance, problem.penalty
+        self.H = (G * c[:, None]).T @ G
+        self.H[np.diag_indices_from(self.H)] += problem.penalty
+        self.factor = Factor(self.H)
+        self.compliance, penalised = compliance, problem.penalty > 0
+        self.free = np.flatnonzero(~penalised)
+        self.rho = rho * penalised
+        self.of_rho = self.rho @ self.rho / (2 * problem.l2)
+        self.turn = (c * slack) @ G + self.rho   # times x: by how much the gap falls, but for squares
+
+    def changes(self, G, x):
+        """(n_rows,) of the dual variables."""
+        return self.compliance * (G @ x)
+
+    def is_sound(self, G, U, part):
+        """Whether U H = G in the columns of a free intercept, where rounding has no penalty to be measured by."""
+        if not len(self.free):
+            return np.ones(len(G), bool)
+        return (np.abs(G[:, self.free] - U @ self.H[:, self.free]) <= part * np.abs(G[:, self.free])).all(axis=1)
+
+
+def among(problem, v, z, near, m):
+    """`Point` of the central path, sought among the places ``near``, other rows on the side that z says."""
+    sides = (z < 1).astype(float)
+    sides[near] = 0.0
+    linear = problem.rows.sums(problem.weight * sides)
+    found = centre(problem.rows.take(near), problem.weight[near], problem.penalty, linear, v, m)
+    return Point(problem, found, near, sides)
+
+
+def optimum(problem, v):
+    """`Point` at which the gap is rounding, from weights near the optimum, and the `Nearness` there."""
+    z = problem.rows.margins(v)
+    most = max(NEAREST * problem.rows.n_columns, FEWEST)
+    nearness = Nearness(problem, z, most)
+    near, _ = nearness.nearest(z, most)
+    for _ in range(SEARCHES):
+        point = among(problem, v, z, near, EXACT)
+        if not len(point.crossed):
+            break
+        if problem.objective(point.v, point.z) < problem.objective(v, z):
+            v, z = point.v, point.z
+        if len(point.crossed) > most:
+            nearness = Nearness(problem, z, most)
+            near = np.union1d(near, nearness.nearest(z, 4 * len(near))[0])
+        near = np.union1d(near, point.crossed)
+    return point.prepare(problem), nearness
+
+
+def with_room(problem, best, share):
+    """`Point` of the central path near the optimum ``best``, with ``share`` rows a column within `WIDTH` m."""
+    e = np.where(problem.weight > 0, np.abs(1 - best.z), np.inf)
+    count = min(int(share * problem.rows.n_columns), np.count_nonzero(problem.weight) - 1)
+    m = max(np.partition(e, count)[count] / WIDTH, 10 * EXACT)
+    near = np.flatnonzero(e <= WIDTH * m)
+    for _ in range(SEARCHES):
+        point = among(problem, best.v, best.z, near, m)
+        if not len(point.crossed):
+            break
+        near = np.union1d(near, point.crossed)
+    return point.prepare(problem)

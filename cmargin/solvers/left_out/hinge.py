@@ -1,0 +1,250 @@
+"""Left-out margins by the hinge: bounds from a few points of the central path, then row by row where these do not do.
+
+At the optimum a row that is left out is made up for by the rows at the kink, as many as there are columns, whose dual
+variables have limits: followed exactly this is a path with several breakpoints a row (Cauwenberghs and Poggio 2000).
+But a sign wants no path. Any dual variables within their limits prove a bound (`problem`), and at a point of the
+central path all rows near the kink have room to both sides, a little dearer than the optimum. There one linear map,
+that of the curvature of the barrier, says for all rows how others would make up for them, and how far there is room.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cmargin.solvers.left_out.central_path import FEWEST, NEAREST, Curvature, optimum, with_room
+from cmargin.solvers.left_out.interior import centre
+from cmargin.solvers.left_out.problem import TINY
+
+SHARES = (10.0, 2.0)             # rows with room, a column, of the points of the central path that bounds come from
+AT_ONCE = 2048                   # rows that are bounded at a time
+ROUNDING = 1e-4                  # of the sum of a free intercept's column, which any row at the kink has room for
+ROUNDS = 8                       # in which rows at a limit are held there
+HELD = 10                        # of them, the furthest beyond
+ROOM = 0.98                      # part of the way to a limit where they are held
+SOLVED = (1e-8, 1e-10, 1e-13)    # m at which the problem without a row is solved, until its sign is known
+LOCAL = (6, 20, 80)              # rows a column that it is solved among, until no other can have crossed the kink
+
+
+class HingeLeftOut:
+    """Bounds ``low`` and ``high``, (n,), of the margins that rows have when they are left out."""
+
+    def __init__(self, problem, v):
+        """``v``: weights near the optimum."""
+        self.problem = problem
+        self.low, self.high = np.full(problem.rows.n_rows, -np.inf), np.full(problem.rows.n_rows, np.inf)
+        self.best, self.nearness = optimum(problem, v)
+        self.approximate = self.best.z.copy()
+        self.points, self.parts = [], {}
+        self.settle()
+
+    @staticmethod
+    def wants_near_start(n_rows, n_columns):
+        """Whether the optimum is first sought among some of the rows: those near the kink by weights near it."""
+        return n_rows > max(NEAREST * n_columns, FEWEST)
+
+    def stages(self):
+        """Pairs of a name and what narrows the bounds of rows, (k,) places, in the order of their price."""
+        yield "bounded", self.bound_beyond
+        for share in SHARES:
+            yield "bounded", lambda rows, share=share: self.bound(share, rows)
+        for at in range(len(SHARES)):
+            yield "refined", lambda rows, at=at: [self.refine(self.points[at], i) for i in rows]
+        for m in SOLVED:
+            yield "solved", lambda rows, m=m: [self.solve(i, m) for i in rows]
+
+    # ------------------------------------------------------------ bounds of many rows
+
+    def settle(self):
+        """Bounds by the optimum alone: from above of rows with a > 0, both of rows beyond the kink, whose a is 0.
+
+        The weights of the optimum are known up to a ball; a free intercept, which has none, is held by one row at the
+        kink, the anchor, that makes up for the column of the row.
+        """
+        problem, best = self.problem, self.best
+        given, n = problem.weight * best.a, problem.rows.n_rows
+        cost = best.gap - best.cost
+        with np.errstate(divide="ignore", over="ignore"):
+            self.high = np.where(given > 0, best.z + cost / given, np.inf)
+        beyond = best.a == 0
+        square, most, turned = np.zeros(n), np.full(n, np.inf), np.zeros(n)
+        for some, G in problem.rows.blocks(np.flatnonzero(beyond)):
+            square[some] = (G * G) @ problem.penalty
+        if problem.rows.intercept and problem.penalty[-1] == 0:
+            room = best.weight * np.minimum(best.a[best.near], 1 - best.a[best.near])
+            at = int(room.argmax())
+            anchor = best.G[at] * best.G[at, -1]         # of label 1
+            products = problem.rows.margins(np.append(anchor[:-1], 0.0))
+            square += problem.l2 * (anchor[:-1] @ anchor[:-1] - 2 * products * problem.rows.y)
+            most[:], turned[:] = room[at], np.abs(1 - best.z[best.near[at]])
+        square = np.maximum(square, TINY) / problem.l2**2 * problem.l2
+        nu = np.minimum(np.sqrt(2 * cost / square), most)
+        short = cost / np.maximum(nu, TINY) + turned + nu * square / 2
+        self.low = np.where(beyond, best.z - short, self.low)
+        self.high = np.where(beyond, best.z + short, self.high)
+
+    def bound_beyond(self, rows):
+        """Bounds by the optimum alone of rows of which next to nothing would have to be made up for."""
+        best = self.best
+        beyond = rows[(best.place[rows] >= 0) & (best.z[rows] > 1)]
+        if len(beyond):
+            self.bound_block(best, beyond)
+
+    def bound(self, share, rows):
+        """Narrow ``low`` and ``high`` of ``rows`` by one linear map of the others' dual variables each."""
+        self.points.append(with_room(self.problem, self.best, share))
+        for lo in range(0, len(rows), AT_ONCE):
+            self.bound_block(self.points[-1], rows[lo:lo + AT_ONCE])
+
+    def bound_block(self, point, rows):
+        problem = self.problem
+        G = problem.rows.take(rows)
+        U = point.curvature.factor.solve_rows(G)
+        lengths = np.einsum("ij,ij->i", G, U)
+        own = point.place[rows]
+        inside = own >= 0
+        c = np.where(inside, (point.weight * point.compliance)[own], 0.0)
+        z, weight = point.z[rows], problem.weight[rows]
+        left = np.maximum(1 - c * lengths, TINY)         # of the curvature, when the row's own is gone
+        S = U @ (point.G * point.compliance[:, None]).T
+        a = point.a[point.near]
+        fall = S / -np.maximum(a, TINY)
+        S /= np.maximum(1 - a, TINY)
+        np.maximum(S, fall, out=S)
+        S[np.flatnonzero(inside), own[inside]] = 0.0
+        most = left / np.maximum(S.max(axis=1, initial=0.0), TINY)
+        given = weight * point.a[rows]
+        cost = point.gap - point.cost[rows]
+        turned = (U @ point.curvature.turn - c * (1 - z) * lengths) / left
+        square = (U * U) @ problem.penalty / left**2
+        sound = point.curvature.is_sound(G, U, ROUNDING)
+        self.from_below(rows, z, given, cost, turned, square, np.where(sound, most, 0.0))
+        with np.errstate(divide="ignore"):               # the dual variables as they are, but for the row's own
+            up = cost / given
+        self.high[rows] = np.minimum(self.high[rows], np.where(given > 0, z + up, np.inf))
+
+    def from_below(self, rows, z, given, cost, turned, square, most):
+        """``low`` by the best amount t of the row that others take over, given < t <= most.
+
+        It is t = given + nu: the bound falls short of z by (cost - t turned + t^2 square / 2) / nu.
+        """
+        rest = np.maximum(cost - given * turned + given**2 * square / 2, 0.0)
+        nu = np.minimum(np.sqrt(2 * rest / np.maximum(square, TINY)), most - given)
+        possible = nu > 0
+        nu = np.where(possible, nu, 1.0)
+        short = rest / nu - turned + given * square + nu * square / 2
+        self.low[rows] = np.maximum(self.low[rows], np.where(possible, z - short, -np.inf))
+
+    # ------------------------------------------------------------ bounds of one row
+
+    def refine(self, point, i):
+        """Narrow ``low`` of row i: rows whose limit is in the way are held there, and the others make up for them."""
+        problem, slack = self.problem, 1 - point.z[point.near]
+        row, free = problem.rows.take(np.array([i]))[0], problem.penalty == 0
+        S = point.G @ point.curvature.factor.solve(row)
+        given, cost = problem.weight[i] * point.a[i], point.cost.sum() - point.cost[i]
+        held, at = (np.array([point.place[i]]), np.zeros(1)) if point.place[i] >= 0 else (np.zeros(0, int), np.zeros(0))
+        unit = given if given > 0 else problem.weight.max()
+        for t in (given + 0.3 * unit, given + unit):
+            change = self.made_up(point, t * S, held, at)
+            if change is None:
+                continue
+            rho = point.rho + (point.weight * change) @ point.G - t * row
+            if (np.abs(rho[free]) <= ROUNDING * t * np.abs(row[free])).all():
+                short = cost - (point.weight * change) @ slack + rho[~free] @ rho[~free] / (2 * problem.l2)
+                self.low[i] = max(self.low[i], point.z[i] - max(short, 0.0) / (t - given))
+
+    @staticmethod
+    def made_up(point, S, held, at):
+        """Changes of the dual variables near the kink that make up for part of a row, each within its limits.
+
+        S = t g_j' H^-1 g of the rows j near the kink, for t of the row g; ``held``, ``at``: places whose change is
+        given. None where no way is found.
+        """
+        c, r, a = point.compliance, point.weight, point.a[point.near]
+        highest, lowest = ROOM * (1 - a), -ROOM * a
+        for _ in range(ROUNDS):
+            among = point.gram(held)
+            try:
+                passed = np.linalg.solve(np.diag(1 / r[held]) - c[held, None] * among[:, held], at - c[held] * S[held])
+            except np.linalg.LinAlgError:
+                return None
+            change = c * (S - passed @ among)
+            change[held] = at
+            over = np.maximum(change / np.maximum(highest, TINY), change / np.minimum(lowest, -TINY))
+            over[held] = 0.0
+            beyond = np.flatnonzero(over > 1)
+            if not len(beyond):
+                return change
+            beyond = beyond[np.argsort(-over[beyond])[:HELD]]
+            held = np.concatenate([held, beyond])
+            at = np.concatenate([at, np.where(change[beyond] > 0, highest[beyond], lowest[beyond])])
+        return None
+
+    # ------------------------------------------------------------ the solution without a row
+
+    def solve(self, i, m):
+        """Narrow ``low`` and ``high`` of row i to the optimum without it, as well as m tells it."""
+        for share in LOCAL:
+            if self.solve_among(self.part(share), i, m):
+                return
+        without = self.problem.without(i)
+        point, _ = optimum(without, self.best.v)
+        self.certify(point.curvature, point.G, point.a[point.near], point.gap, i, point.z[i])
+
+    def part(self, share):
+        """`Part` of the rows nearest the kink."""
+        if share not in self.parts:
+            problem, best = self.problem, self.best
+            near, limit = self.nearness.nearest(best.z, int(share * problem.rows.n_columns))
+            sides = problem.weight * (best.z < 1)
+            sides[near] = 0.0
+            self.parts[share] = Part(near, limit, problem.rows.take(near), problem.weight[near],
+                                     problem.rows.sums(sides))
+        return self.parts[share]
+
+    def solve_among(self, part, i, m):
+        """Narrow the bounds of row i by the optimum without it; False where rows beside ``part`` may matter."""
+        problem, best = self.problem, self.best
+        row = problem.rows.take(np.array([i]))[0]
+        others = part.near != i
+        G, weight, linear = part.G[others], part.weight[others], part.linear
+        if others.all():
+            linear = linear - problem.weight[i] * (best.z[i] < 1) * row
+        found = centre(G, weight, problem.penalty, linear, best.v, m)
+        if not self.nearness.moved(found.v - best.v) < part.limit:
+            return False
+        slack = 1 - G @ found.v
+        curvature = Curvature(problem, G, weight, found.compliance, slack,
+                              linear + G.T @ (weight * found.a) - problem.penalty * found.v)
+        gap = weight @ problem.loss.gap(1 - slack, found.a) + curvature.of_rho
+        self.certify(curvature, G, found.a, gap, i, row @ found.v)
+        return True
+
+    def certify(self, curvature, G, a, gap, i, z):
+        """Narrow the bounds of row i to what a pair of the problem without it proves: margin z, dual variables a."""
+        self.approximate[i] = z
+        row = self.problem.rows.take(np.array([i]))[0]
+        u = curvature.factor.solve(row)
+        if not curvature.is_sound(row[None], u[None], ROUNDING)[0]:
+            return
+        change = curvature.changes(G, u)
+        square = (u * u) @ self.problem.penalty
+        for side in (1.0, -1.0):
+            rate = np.maximum(side * change / np.maximum(1 - a, TINY), -side * change / np.maximum(a, TINY))
+            nu = min(np.sqrt(2 * gap / max(square, TINY)), 1 / max(rate.max(initial=0.0), TINY))
+            short = gap / max(nu, TINY) - side * (u @ curvature.turn) + nu * square / 2
+            if side > 0:
+                self.low[i] = max(self.low[i], z - short)
+            else:
+                self.high[i] = min(self.high[i], z + short)
+
+
+@dataclass
+class Part:
+    """Rows nearest the kink, the number (`Nearness`) that all others are above, and what these add to the gradient."""
+
+    near: np.ndarray
+    limit: float
+    G: np.ndarray
+    weight: np.ndarray
+    linear: np.ndarray

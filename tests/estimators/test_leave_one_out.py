@@ -1,0 +1,207 @@
+"""Leaving one out: proven intervals hold what refits find, and predictions are those of all n refits."""
+
+import warnings
+
+import numpy as np
+import pytest
+from naive_left_out import left_out_margins
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.preprocessing import scale
+
+from cmargin import SmSVMClassifier
+
+LOSSES = ["hinge", "squared_hinge", "logistic"]
+INTERCEPTS = [{}, {"penalize_intercept": True}, {"fit_intercept": False}]
+every_loss = pytest.mark.parametrize("loss", LOSSES)
+
+
+def noisy(n, m, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, m))
+    return X, np.where(X[:, 0] + rng.standard_normal(n) > 0, 1.0, -1.0)
+
+
+def refitted(model, X, y, rows, sample_weight=None):
+    """Scores of rows by fits to all others, at a gap of 1e-9, of the same l2 beside the sum over rows."""
+    weight, found = np.ones(len(y)) if sample_weight is None else sample_weight, []
+    for i in rows:
+        others = np.arange(len(y)) != i
+        one = clone(model).set_params(tol=1e-9)
+        if model.C is None:
+            one.set_params(l2=model.l2 * weight.sum() / weight[others].sum())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")      # some stop at a gap a little above
+            one.fit(X[others], y[others], None if sample_weight is None else sample_weight[others])
+        found.append(np.ravel(one.decision_function(X[i:i + 1])))
+    return np.squeeze(np.array(found), axis=1) if len(found[0]) == 1 else np.array(found)
+
+
+def holds(found, scores, rows, within=3e-4):
+    """Whether scores of rows lie in the intervals, but for what a refit is off by."""
+    off = within * (1 + np.abs(scores))
+    return bool(((found.low[rows] - off <= scores) & (scores <= found.high[rows] + off)).all())
+
+
+@every_loss
+@pytest.mark.parametrize("chosen", INTERCEPTS)
+@pytest.mark.parametrize("l2, shape", [(1e-3, (30, 2)), (1e-1, (30, 5)), (1e-2, (14, 30))])
+def test_intervals_hold_the_margins_of_problems_solved_by_scipy(loss, chosen, l2, shape):
+    X, y = noisy(*shape)
+    found = SmSVMClassifier(l2=l2, loss=loss, **chosen).fit(X, y).leave_one_out(X, y)
+    z = left_out_margins(X, y, np.full(len(y), 1 / len(y)), l2, loss, **chosen)
+    assert holds(found, y * z, np.arange(len(y)), 1e-5)
+    assert found.proven.all()
+    assert np.array_equal(found.right, z > 0) and found.score == (z > 0).mean()
+    assert np.array_equal(found.predictions, np.sign(y * z))
+
+
+@every_loss
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_predictions_are_those_of_refits_with_the_same_C(loss, C):
+    X, y = load_breast_cancer(return_X_y=True)
+    X, rows = scale(X), np.random.RandomState(0).permutation(len(y))[:40]
+    model = SmSVMClassifier(C=C, loss=loss).fit(X, y)
+    found, scores = model.leave_one_out(X, y), refitted(model, X, y, rows)
+    assert found.proven.all() and holds(found, scores, rows)
+    assert np.array_equal(found.predictions[rows], (scores > 0).astype(int))
+    assert found.n_solved < len(y) / 5
+
+
+@every_loss
+@pytest.mark.parametrize("load", [load_iris, load_wine])
+def test_the_largest_score_of_several_classes_is_proven(loss, load):
+    X, y = load(return_X_y=True)
+    X, rows = scale(X), np.arange(0, len(y), 5)
+    model = SmSVMClassifier(C=1.0, loss=loss).fit(X, y)
+    found, scores = model.leave_one_out(X, y), refitted(model, X, y, rows)
+    assert found.low.shape == (len(y), 3) and found.proven.all() and holds(found, scores, rows)
+    assert np.array_equal(found.predictions[rows], scores.argmax(axis=1))
+
+
+@every_loss
+def test_two_classes_of_digits(loss):
+    X, y = load_digits(return_X_y=True)
+    rows = np.flatnonzero((y == 3) | (y == 8))
+    X, y = X[rows] / 16, np.where(y[rows] == 3, "three", "eight")
+    some = np.arange(0, len(y), 12)
+    model = SmSVMClassifier(l2=1e-3, loss=loss).fit(X, y)
+    found = model.leave_one_out(X, y)
+    assert found.proven.all() and holds(found, refitted(model, X, y, some), some)
+
+
+@every_loss
+def test_weights_of_rows_and_classes_stay_those_of_all_rows(loss):
+    # a row of weight 0 changes nothing, and one of weight 2 is left out whole
+    X, y = noisy(40, 3, seed=1)
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    model = SmSVMClassifier(l2=1e-2, loss=loss).fit(X, y, weight)
+    found = model.leave_one_out(X, y, weight)
+    z = left_out_margins(X, y, weight / weight.sum(), 1e-2, loss)
+    assert holds(found, y * z, np.arange(len(y)), 1e-5) and np.array_equal(found.right, z > 0)
+    assert found.score == pytest.approx(np.average(z > 0, weights=weight))
+    by_class = np.where(y > 0, 3.0, 1.0)
+    found = SmSVMClassifier(l2=1e-2, loss=loss, class_weight={1: 3.0, -1: 1.0}).fit(X, y).leave_one_out(X, y)
+    z = left_out_margins(X, y, by_class / by_class.sum(), 1e-2, loss)
+    assert np.array_equal(found.right, z > 0) and found.score == (z > 0).mean()
+
+
+@every_loss
+def test_containers_and_precisions_agree(loss, any_format):
+    X, y = noisy(60, 4)
+    X = X.astype(np.float32)
+    model = SmSVMClassifier(l2=1e-2, loss=loss)
+    expected = model.fit(X, y).leave_one_out(X.astype(float), y)
+    found = model.leave_one_out(any_format(X), y)
+    assert np.array_equal(found.predictions, expected.predictions) and found.proven.all()
+    assert (np.maximum(found.low, expected.low) <= np.minimum(found.high, expected.high) + 1e-9).all()
+
+
+@every_loss
+@pytest.mark.parametrize("X, y", [
+    (np.r_[noisy(30, 2)[0], noisy(30, 2)[0]], np.r_[noisy(30, 2)[1], noisy(30, 2)[1]]),
+    (np.r_[noisy(30, 2)[0], noisy(30, 2)[0]], np.r_[noisy(30, 2)[1], -noisy(30, 2)[1]]),
+    (noisy(30, 1)[0], noisy(30, 1)[1]),
+    (np.c_[noisy(30, 2)[0], np.ones(30), np.zeros(30)], noisy(30, 2)[1]),
+    (noisy(4, 2, seed=3)[0], np.array([-1.0, -1.0, 1.0, 1.0])),
+], ids=["copies", "contradictory copies", "one column", "constant columns", "two rows a class"])
+def test_degenerate_rows(loss, X, y):
+    found = SmSVMClassifier(l2=1e-2, loss=loss).fit(X, y).leave_one_out(X, y)
+    z = left_out_margins(X, y, np.full(len(y), 1 / len(y)), 1e-2, loss)
+    clear = np.abs(z) > 1e-6
+    assert holds(found, y * z, np.arange(len(y)), 1e-5) and np.array_equal(found.right[clear], z[clear] > 0)
+    assert found.proven[clear].all()
+
+
+@every_loss
+def test_without_the_only_row_of_a_class_the_others_are_predicted(loss):
+    X, y = noisy(30, 2)
+    y = np.where(np.arange(30) == 7, "rare", np.where(y > 0, "a", "b"))
+    found = SmSVMClassifier(l2=1e-2, loss=loss).fit(X, y).leave_one_out(X, y)
+    assert found.predictions[7] != "rare" and not found.right[7] and found.proven[7]
+    assert found.high[7, 2] == -np.inf
+    two = SmSVMClassifier(l2=1e-2, loss=loss).fit(X, y == "rare").leave_one_out(X, y == "rare")
+    assert not two.predictions[7] and two.proven.all()
+
+
+def test_labels_of_an_indicator_are_predicted_each():
+    X, y = noisy(60, 3)
+    Y = np.c_[y > 0, X[:, 1] > 0.3, np.zeros(60)].astype(int)
+    with pytest.warns(UserWarning, match="absent"):
+        model = SmSVMClassifier(l2=1e-2).fit(X, Y)
+    found = model.leave_one_out(X, Y)
+    for k in range(2):
+        alone = SmSVMClassifier(l2=1e-2).fit(X, Y[:, k]).leave_one_out(X, Y[:, k])
+        assert np.array_equal(found.predictions[:, k], alone.predictions)
+    assert not found.predictions[:, 2].any() and np.array_equal(found.right, (found.predictions == Y).all(axis=1))
+
+
+def test_most_rows_of_tall_data_are_proven_without_being_solved():
+    # a ball around the optimum alone leaves nearly every support vector undecided
+    X, y = noisy(20_000, 8, seed=2)
+    X[:, 5:] = X[:, 5:] > 2                      # rare columns: few rows make up for those that have them
+    for loss, most in (("hinge", 300), ("squared_hinge", 20), ("logistic", 20)):
+        model = SmSVMClassifier(l2=1e-5, loss=loss).fit(X, y)
+        found = model.leave_one_out(X, y)
+        assert found.proven.all() and found.n_solved <= most and sum(found.stages.values()) == len(y)
+        rows = np.argsort(np.abs(found.decisions))[:6]
+        scores = refitted(model, X, y, rows)
+        assert holds(found, scores, rows)
+        clear = np.abs(scores) > 1e-3
+        assert np.array_equal(found.predictions[rows][clear], np.sign(scores)[clear])
+
+
+def test_it_does_not_depend_on_how_far_the_fit_came():
+    X, y = noisy(300, 5)
+    rough = SmSVMClassifier(l2=1e-3, tol=0.5).fit(X, y).leave_one_out(X, y)
+    fine = SmSVMClassifier(l2=1e-3, tol=1e-9).fit(X, y).leave_one_out(X, y)
+    assert np.array_equal(rough.predictions, fine.predictions) and rough.proven.all()
+
+
+def test_what_is_refused(tmp_path):
+    X, y = noisy(30, 3)
+    for chosen, what in (({"l1": 1e-3}, "l1=0"), ({"C": np.inf}, "l2 above 0")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = SmSVMClassifier(**chosen).fit(X, y)
+        with pytest.raises(ValueError, match=what):
+            model.leave_one_out(X, y)
+    model = SmSVMClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="features"):
+        model.leave_one_out(X[:, :2], y)
+    with pytest.raises(ValueError, match="classes of the last fit"):
+        model.leave_one_out(X, y + 3)
+    Y = np.c_[y > 0, X[:, 1] > 0].astype(int)
+    with pytest.raises(ValueError, match="differ between the problems"):
+        SmSVMClassifier().fit(X, Y).leave_one_out(X, Y, np.ones(Y.shape))
+    csr = sparse.csr_matrix(X)
+    assert SmSVMClassifier(l2=1e-2).fit(csr, y).leave_one_out(csr, y).proven.all()
+
+
+def test_the_result_says_what_was_found():
+    X, y = noisy(50, 3)
+    found = SmSVMClassifier(l2=1e-2).fit(X, y).leave_one_out(X, y)
+    assert repr(found) == (f"LeaveOneOut(score={found.score:.6g}: {found.right.sum()} of 50 rows right, "
+                           f"{found.n_solved} problems solved)")
+    assert set(found.stages) == {"bounded", "refined", "solved"} and sum(found.stages.values()) == 50
