@@ -14,6 +14,7 @@ from cmargin.solvers.left_out.problem import TINY, Factor, Logistic, curvature_o
 NEWTON_STEPS = 60
 OPTIMAL = 1e-13                  # gradient, in parts of the sum of the rows' sizes, at an optimum
 REFINED = 4                      # times that a system is solved again for what is left, and its factor made anew
+RIGHT = 1e-4                     # what may be left of it in penalised columns
 SHRINKS = 0.2                    # what a step with the Hessian of another point must leave of the gradient at most
 NEARLY = 1e-10                   # the same from which one step with a Hessian of its own point is the last
 FAR = (0.99, 0.999)              # quantile of the leverages above which rows keep their dual variables, logistic loss
@@ -95,7 +96,7 @@ class SmoothLeftOut:
         v, z, factor = self.optimum(problem, self.v, self.factor)
         row, dual = problem.rows.take(np.array([i]))[0], loss.dual(z)
         self.approximate[i] = row @ v
-        u, changes = self.made_up(problem, loss.curvature(z), factor, row)
+        u, changes, rest = self.made_up(problem, loss.curvature(z), factor, row)
         if changes is None:
             return
         rho = (problem.rows.sums(problem.weight * dual) - problem.penalty * v) * (problem.penalty > 0)
@@ -104,7 +105,7 @@ class SmoothLeftOut:
             most = 1 / max((side * changes / np.maximum(rise, TINY)).max(),
                            (-side * changes / np.maximum(fall, TINY)).max(), TINY)
             for nu in (max(min(best, most / 2), 1e-9 * most), min(max(100 * best, 1e-6 * most), most / 2)):
-                left = rho - side * nu * problem.penalty * u
+                left = rho - side * nu * (problem.penalty * u + rest) * (problem.penalty > 0)
                 gap = problem.weight @ loss.gap(z, dual + side * nu * changes) + left @ left / (2 * problem.l2)
                 if side > 0:
                     self.low[i] = max(self.low[i], row @ v - gap / nu)
@@ -112,20 +113,21 @@ class SmoothLeftOut:
                     self.high[i] = min(self.high[i], row @ v + gap / nu)
 
     def made_up(self, problem, curvature, factor, row):
-        """x of (sum_j r_j C_j g_j g_j' + D) x = row, by the factor of such a matrix nearby, and C_j g_j'x.
+        """x of (sum_j r_j C_j g_j g_j' + D) x = row, by the factor of such a matrix nearby; C_j g_j'x; what is left.
 
-        None where a free intercept's column does not come out, whose rounding has no penalty to be measured by.
+        A free intercept's column has to come out, as its rounding has no penalty to be measured by: where it does not,
+        there is no C_j g_j'x.
         """
-        x, free = np.zeros(len(row)), problem.penalty == 0
+        x, rest, free = np.zeros(len(row)), row, problem.penalty == 0
         for tried in range(2 * REFINED):
-            changes = curvature * problem.rows.margins(x)
-            rest = row - problem.penalty * x - problem.rows.sums(problem.weight * changes)
-            if x.any() and (np.abs(rest) <= ROUNDING * np.abs(row).max()).all():
-                return x, changes
             if tried == REFINED:
                 factor = Factor(curvature_of(problem, np.flatnonzero(problem.weight > 0), curvature))
             x = x + factor.solve(rest)
-        return x, changes if (np.abs(rest) <= ROUNDING * np.abs(row).max())[free].all() else None
+            changes = curvature * problem.rows.margins(x)
+            rest = row - problem.penalty * x - problem.rows.sums(problem.weight * changes)
+            if (np.abs(rest) <= np.where(free, ROUNDING, RIGHT) * np.abs(row).max()).all():
+                return x, changes, rest
+        return x, None, rest
 
 
 class Steps:
