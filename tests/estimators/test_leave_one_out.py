@@ -11,6 +11,10 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 from sklearn.preprocessing import scale
 
 from cmargin import SmSVMClassifier
+from cmargin.data.memory.margin_rows import MarginRows
+from cmargin.solvers.left_out import central_path
+from cmargin.solvers.left_out.hinge import HingeLeftOut
+from cmargin.solvers.left_out.problem import Hinge, Problem
 
 LOSSES = ["hinge", "squared_hinge", "logistic"]
 INTERCEPTS = [{}, {"penalize_intercept": True}, {"fit_intercept": False}]
@@ -205,3 +209,32 @@ def test_the_result_says_what_was_found():
     assert repr(found) == (f"LeaveOneOut(score={found.score:.6g}: {found.right.sum()} of 50 rows right, "
                            f"{found.n_solved} problems solved)")
     assert set(found.stages) == {"bounded", "refined", "solved"} and sum(found.stages.values()) == 50
+
+
+@every_loss
+def test_columns_of_far_sizes_warn_of_nothing_and_prove_no_falsehood(loss):
+    # curvatures beyond the range of doubles divided by 0, and the step of a row without curvature overflowed
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((24, 4)) * 10 ** rng.uniform(-2, 2, 4) + 10 * (seed % 2)
+        y = np.where(X[:, 0] - np.median(X[:, 0]) + rng.standard_normal(24) > 0, 1.0, -1.0)
+        model = SmSVMClassifier(l2=1e-4, loss=loss, fit_intercept=seed < 4).fit(X, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = model.leave_one_out(X, y)
+        rows = np.arange(0, 24, 4)
+        assert holds(found, refitted(model, X, y, rows), rows, 3e-3)
+
+
+@pytest.mark.parametrize("l2", [1e-2, 1e-5])
+def test_rows_beyond_the_kink_are_bounded_by_the_ball_around_the_optimum(l2, monkeypatch):
+    # its radius was too small by the root of l2, which an optimum known to rounding does not show
+    monkeypatch.setattr(central_path, "EXACT", 1e-4)
+    X, y = noisy(3000, 3)
+    problem = Problem(MarginRows(X, y, False), np.full(3000, 1 / 3000), np.full(3, l2), l2, Hinge)
+    found = HingeLeftOut(problem, SmSVMClassifier(l2=l2, fit_intercept=False).fit(X, y).coef_[0])
+    best = found.best
+    beyond, radius = best.a == 0, np.sqrt(2 * best.gap / l2) * np.linalg.norm(X, axis=1)
+    assert beyond.sum() > 500
+    np.testing.assert_allclose(found.high[beyond] - best.z[beyond], radius[beyond], rtol=1e-3)
+    np.testing.assert_allclose(best.z[beyond] - found.low[beyond], radius[beyond], rtol=1e-3)

@@ -88,7 +88,7 @@ class Curvature:
         self.compliance, penalised = compliance, problem.penalty > 0
         self.free = np.flatnonzero(~penalised)
         self.rho = rho * penalised
-        self.of_rho = self.rho @ self.rho / (2 * problem.l2)
+        self.of_rho = problem.cost_of(rho)
         self.turn = (c * slack) @ G + self.rho   # times x: by how much the gap falls, but for squares
 
     def changes(self, G, x):

@@ -64,7 +64,7 @@ class HingeLeftOut:
         given, n = problem.weight * best.a, problem.rows.n_rows
         cost = best.gap - best.cost
         with np.errstate(divide="ignore", over="ignore"):
-            self.high = np.where(given > 0, best.z + cost / given, np.inf)
+            self.high = np.fmin(self.high, np.where(given > 0, best.z + cost / given, np.inf))
         beyond = best.a == 0
         square, most, turned = np.zeros(n), np.full(n, np.inf), np.zeros(n)
         for some, G in problem.rows.blocks(np.flatnonzero(beyond)):
@@ -76,11 +76,12 @@ class HingeLeftOut:
             products = problem.rows.margins(np.append(anchor[:-1], 0.0))
             square += problem.l2 * (anchor[:-1] @ anchor[:-1] - 2 * products * problem.rows.y)
             most[:], turned[:] = room[at], np.abs(1 - best.z[best.near[at]])
-        square = np.maximum(square, TINY) / problem.l2**2 * problem.l2
+        square = np.maximum(square, TINY) / problem.l2**2            # of g'D^-1 g, g in penalised columns
         nu = np.minimum(np.sqrt(2 * cost / square), most)
-        short = cost / np.maximum(nu, TINY) + turned + nu * square / 2
-        self.low = np.where(beyond, best.z - short, self.low)
-        self.high = np.where(beyond, best.z + short, self.high)
+        left = np.linalg.norm(best.curvature.rho) * np.sqrt(square / problem.l2)         # of the rounding of rho
+        short = cost / np.maximum(nu, TINY) + turned + nu * square / 2 + left
+        self.low = np.fmax(self.low, np.where(beyond, best.z - short, -np.inf))      # NaN, beyond doubles, says nothing
+        self.high = np.fmin(self.high, np.where(beyond, best.z + short, np.inf))
 
     def bound_beyond(self, rows):
         """Bounds by the optimum alone of rows of which next to nothing would have to be made up for."""
@@ -120,7 +121,7 @@ class HingeLeftOut:
         self.from_below(rows, z, given, cost, turned, square, np.where(sound, most, 0.0))
         with np.errstate(divide="ignore"):               # the dual variables as they are, but for the row's own
             up = cost / given
-        self.high[rows] = np.minimum(self.high[rows], np.where(given > 0, z + up, np.inf))
+        self.high[rows] = np.fmin(self.high[rows], np.where(given > 0, z + up, np.inf))
 
     def from_below(self, rows, z, given, cost, turned, square, most):
         """``low`` by the best amount t of the row that others take over, given < t <= most.
@@ -132,7 +133,7 @@ class HingeLeftOut:
         possible = nu > 0
         nu = np.where(possible, nu, 1.0)
         short = rest / nu - turned + given * square + nu * square / 2
-        self.low[rows] = np.maximum(self.low[rows], np.where(possible, z - short, -np.inf))
+        self.low[rows] = np.fmax(self.low[rows], np.where(possible, z - short, -np.inf))
 
     # ------------------------------------------------------------ bounds of one row
 

@@ -26,6 +26,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, solve_triangular
 from scipy.special import expit, xlog1py
 
+FREE = 1e-4                      # of a row's weight, what may be left in a free intercept's column
 TINY = 1e-300                    # below which a number counts as 0 where it would be divided by
 
 
@@ -119,6 +120,16 @@ class Problem:
 
     def objective(self, v, z):
         return 0.5 * (self.penalty * v) @ v + self.weight @ self.loss.value(z)
+
+    def cost_of(self, rho):
+        """|rho|^2 / (2 l2); infinite where a free intercept's column does not come out.
+
+        What rounding leaves there, far less than a row's weight, a row with room for it could make up for.
+        """
+        free = self.penalty == 0
+        if (np.abs(rho[free]) > FREE * self.weight.mean()).any():
+            return np.inf
+        return rho[~free] @ rho[~free] / (2 * self.l2)
 
     def sums_of_squares(self, chosen, factor):
         """factor sum_j r_j g_j g_j' over the rows j that ``chosen``, (n,) of bool, says."""

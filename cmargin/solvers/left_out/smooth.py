@@ -79,14 +79,14 @@ class SmoothLeftOut:
         """The approximation of rows, and its certified interval; ``tried``: how often it has been done before."""
         problem, loss, z = self.problem, self.problem.loss, self.margins
         dual = loss.dual(z)
-        rho = (problem.rows.sums(problem.weight * dual) - problem.penalty * self.v) * (problem.penalty > 0)
+        rho = problem.rows.sums(problem.weight * dual) - problem.penalty * self.v
         steps = Steps(problem, z, loss.curvature(z), problem.weight * dual, rho)
         error = (error_of_logistic if loss is Logistic else error_of_squares)(steps, rows, tried)
         approximate = z - steps.given * steps.leverage + steps.turned
         error = np.where(steps.sound, error + 2 * np.abs(steps.turned), np.inf)
         self.approximate[rows] = np.where(np.isfinite(error), approximate, self.approximate)[rows]
-        self.low[rows] = np.maximum(self.low[rows], (approximate - error)[rows])
-        self.high[rows] = np.minimum(self.high[rows], (approximate + error)[rows])
+        self.low[rows] = np.fmax(self.low[rows], (approximate - error)[rows])
+        self.high[rows] = np.fmin(self.high[rows], (approximate + error)[rows])
 
     # ------------------------------------------------------------ the solution without a row
 
@@ -99,13 +99,16 @@ class SmoothLeftOut:
         u, changes, rest = self.made_up(problem, loss.curvature(z), factor, row)
         if changes is None:
             return
-        rho = (problem.rows.sums(problem.weight * dual) - problem.penalty * v) * (problem.penalty > 0)
-        (rise, fall), best = loss.room(dual), np.sqrt(rho @ rho / (problem.l2 * max(row @ u, TINY)))
+        rho = problem.rows.sums(problem.weight * dual) - problem.penalty * v
+        own = problem.cost_of(rho)
+        if own == np.inf:
+            return
+        (rise, fall), best = loss.room(dual), np.sqrt(2 * own / max(row @ u, TINY))
         for side in (1.0, -1.0):
             most = 1 / max((side * changes / np.maximum(rise, TINY)).max(),
                            (-side * changes / np.maximum(fall, TINY)).max(), TINY)
             for nu in (max(min(best, most / 2), 1e-9 * most), min(max(100 * best, 1e-6 * most), most / 2)):
-                left = rho - side * nu * (problem.penalty * u + rest) * (problem.penalty > 0)
+                left = (rho - side * nu * (problem.penalty * u + rest)) * (problem.penalty > 0)
                 gap = problem.weight @ loss.gap(z, dual + side * nu * changes) + left @ left / (2 * problem.l2)
                 if side > 0:
                     self.low[i] = max(self.low[i], row @ v - gap / nu)
@@ -135,9 +138,9 @@ class Steps:
 
     def __init__(self, problem, z, curvature, given, rho):
         """``given``: r_j a_j, (n,); ``rho``: what is left of the stationarity condition in penalised columns."""
-        self.problem, self.z, self.given, self.rho = problem, z, given, rho
+        self.problem, self.z, self.given, self.rho = problem, z, given, rho * (problem.penalty > 0)
         self.curvature, self.counted = curvature, problem.weight > 0
-        self.optimality = rho @ rho / (2 * problem.l2)
+        self.optimality = problem.cost_of(rho)
         self.step_by(curvature)
 
     def step_by(self, curvature, crossing=None):
