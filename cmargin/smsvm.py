@@ -9,8 +9,8 @@ from sklearn.utils.metaestimators import available_if
 from cmargin._estimators.base import LinearClassifier
 from cmargin._estimators.docs import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.labels import Labels, code_labels, of_mean_1, signs_met
-from cmargin._estimators.path import SmSVMPath, fit_path
 from cmargin._estimators.leave_one_out import LeaveOneOut, leave_one_out
+from cmargin._estimators.path import SmSVMPath, fit_path
 from cmargin._estimators.predict import lazy_on_workers
 from cmargin._estimators.smsvm_fit import SmSVMFit
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, InvalidParameterError, check_parameter
