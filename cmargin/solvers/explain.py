@@ -24,6 +24,7 @@ STAGES = {
     "optimum": "Penalised optimum of the multinomial loss, by Newton's method",
     "path": "Penalised optima of the multinomial loss, their strength judged on rows left out",
     "refit": "Passes over all rows",
+    "again": "Passes over all rows again, in another order",
     "certify": "Certificate: objective and duality gap evaluated anew",
 }
 PLACES = {"memory": "in memory", "files": "read from files", "device": "on a device",

@@ -203,7 +203,10 @@ FEW = SoftmaxStats(1000, 10, 20, False, 200, True)
     (FEW, {}, ["passes", "path"]),
     (FEW, {"path": "left"}, ["passes", "path", "refit"]),
     (FEW, {"passes": "stopped"}, ["passes"]),
-    (replace(FEW, has_tail=True), {}, ["passes", "refit"]),               # CSR rows carry the tail
+    (replace(FEW, has_tail=True), {}, ["passes", "refit", "again"]),      # CSR rows carry the tail
+    (replace(FEW, has_tail=True, has_all=False), {}, ["passes", "refit"]),
+    (replace(FEW, has_tail=True, steady=False), {}, ["passes", "refit"]),
+    (replace(FEW, has_tail=True, n_rows=60_000, n_held=2000), {}, ["passes"]),
     (replace(FEW, n_rows=9000, width=500), {}, ["passes", "path"]),
     (replace(FEW, width=5000), {}, ["passes", "path"]),                   # rows of more columns, too
     (replace(FEW, n_rows=60_000, n_held=2000), {}, ["passes"]),           # a path is dear, and hardly any rows are held

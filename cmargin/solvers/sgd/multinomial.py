@@ -3,8 +3,9 @@
 Order of a fit: draw the rows behind H and invert their covariance, try ranks and steps on some rows, whiten every row
 once, in a random order; then passes over random batches. With an automatic step some rows are held out: passes end
 where their log-loss is least, and where they were more than a few, as many passes over all rows follow; unless the
-numbers are few and a penalised optimum (`penalised_end`) has less log-loss: then that of all rows is the end. It is so
-without any pass where rows are too few to hold some out: a class of three rows cannot spare one for that.
+numbers are few and a penalised optimum (`penalised_end`) has less log-loss: then that of all rows is the end, and so it
+is without any pass where rows are too few to hold some out: a class of three rows cannot spare one for that. CSR rows
+have no such optimum: those in memory are passed over once more, in another order, and the mean of both is the end.
 """
 
 import numpy as np
@@ -148,9 +149,13 @@ class MultinomialRun(Run):
     def _begin(self, W, bias):
         """Weights in the basis of the inverse there is, and the passes that move them."""
         self.weights = self.passes_over = None               # let go of before others are made
-        self.weights = SoftmaxWeights.start(self.fit.inverse, W, bias, self.settings.average, MEAN_STRIDE)
+        self.weights = self._starting(W, bias)
         batch = self._open_passes()
         self.held = np.arange(self.source.n_rows - self.n_held, self.source.n_rows, batch, dtype=np.int64)
+
+    def _starting(self, W, bias):
+        average = self.settings.average and self.sweep != "again"      # whose last weights are asked for
+        return SoftmaxWeights.start(self.fit.inverse, W, bias, average, MEAN_STRIDE)
 
     def _open_passes(self):
         weight = None if self.row_weight is None else self.row_weight[self.order]
@@ -227,7 +232,7 @@ class MultinomialRun(Run):
         inverse = self.fit.inverse
         return SoftmaxStats(self._n_rows(), self.n_classes, inverse.width, bool(inverse.tail_inverse[0] > 0),
                             self.n_held, self.chosen, self.start.W is not None, self._few_in_memory,
-                            self.in_one_memory)
+                            self.in_one_memory, not self.settings.hessian_refresh)
 
     def _passes(self, on_pass, checkpointer):
         stopped = self._sweep(self.settings.max_passes, on_pass, checkpointer)
@@ -239,6 +244,18 @@ class MultinomialRun(Run):
             self._begin(self.W, self.bias)
         self._sweep(self.best[1], on_pass, checkpointer)
         return Outcome("refit")
+
+    def _again(self, on_pass, checkpointer):
+        """As many passes from the start as there were before: the end is the mean of their last weights and those kept.
+
+        Those kept were to be the best on rows held out; the last ones have learnt the rows better, and in another
+        order, so that the two err on other rows.
+        """
+        if self.sweep != "again":                # else it goes on from a checkpoint
+            self.sweep, self.n_swept = "again", 0
+            self._begin(self.W, self.bias)
+        self._sweep(self.fit.passes - self.n_swept, on_pass, checkpointer)
+        return Outcome("again")
 
     def _path(self, on_pass, checkpointer):
         """Go to the penalised optimum of all rows unless passes are better on those held out."""
@@ -313,12 +330,14 @@ class MultinomialRun(Run):
             over = kind == "monitored" and self._judge(number)
             if kind == "plain" or (kind == "all rows" and number == n_passes):
                 self._keep()
+            if kind == "again" and number == n_passes:
+                self._join(n_passes)
             if on_pass is not None:
                 self._published()
                 if self.clock.asked_to_stop(on_pass, fit):
                     fit.stopped = "callback"
                     return True
-            if kind != "all rows" and self._settled():
+            if kind in ("monitored", "plain") and self._settled():
                 fit.stopped = "tol"
                 return True
             if over:
@@ -385,7 +404,7 @@ class MultinomialRun(Run):
         if lost:
             self.halvings += 1
             W, bias = self._published() or (self.W, self.bias)
-            self.weights = SoftmaxWeights.start(self.fit.inverse, W, bias, self.settings.average, MEAN_STRIDE)
+            self.weights = self._starting(W, bias)
         self.fit.diverged[:] = lost
 
     def _keep(self, mean=None):
@@ -396,6 +415,17 @@ class MultinomialRun(Run):
             self.kept = None                     # let go of first: `keep_weights` would keep these, were this the end
             self.kept = (kept.apart_from(self.weights) if self.factor == 1 else kept.times(self.factor),
                          self.fit.inverse)
+
+    def _join(self, n_passes):
+        """Keep the mean of the weights kept and of the last ones, after ``n_passes``, each counted by its passes.
+
+        All are as large as those kept, whose size suits the rows held out.
+        """
+        (kept, inverse), last = self.kept, self.weights
+        size = last.size(inverse)
+        if last.finite() and size > 0:
+            last.join(kept, kept.size(inverse) / size, n_passes / (n_passes + self.best[1]))
+            self.kept = last.mean(inverse, copy=False), inverse
 
     def _published(self):
         """(W, bias) of the weights kept, stored in the fit; None where none were."""

@@ -1,10 +1,11 @@
 """The weights of all classes while the multinomial risk is minimised, in whitened coordinates, with their mean."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from cmargin._core.util._arrays import all_finite, any_nonzero, copied, zeros
+from cmargin._core.util._arrays import all_finite, any_nonzero, copied, total, zeros
 from cmargin._runtime.blas_threads import single_threaded_blas
 
 
@@ -83,6 +84,20 @@ class SoftmaxWeights:
         base = None if self.base is None else scaled(self.base)
         return SoftmaxWeights(scaled(self.U), scaled(self.U_mean), scaled(self.V), scaled(self.V_lag),
                               scaled(self.shift), scaled(self.bias), self.stride, self.n_done, base)
+
+    def size(self, inverse):
+        """Norm of the weights over the columns of X."""
+        return math.sqrt(sum(total(np.square(w, dtype=np.float64)) for w in self.linear(inverse)[0]))
+
+    def join(self, other, factor, share):
+        """Become the mean of ``other`` and of ``factor`` times these, which count as ``share`` of the whole."""
+        for mine, theirs in zip(self._known(), other._known(), strict=True):
+            mine *= mine.dtype.type(factor * share)
+            mine += theirs * theirs.dtype.type(1 - share)
+
+    def _known(self):
+        """The arrays that make scores."""
+        return [self.U, self.V, self.shift, self.bias, *([] if self.base is None else [self.base])]
 
     # ------------------------------------------------------------ the mean of the weights of several walkers
 
