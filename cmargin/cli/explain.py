@@ -91,7 +91,8 @@ def _softmax_stats(estimator, stats, n_classes):
     scaled, rank = estimator.tail == "scale", 1 if estimator.rank == "auto" else estimator.rank
     chooses = estimator.step_size == "auto" and estimator.max_passes >= cost.CHOSEN_PASSES_FROM
     return SoftmaxStats(stats.n_rows, n_classes, stats.n_features if scaled and not stats.sparse else rank,
-                        scaled and stats.sparse, _n_held(stats) if chooses else 0, chooses, has_all=stats.here)
+                        scaled and stats.sparse, _n_held(stats) if chooses else 0, chooses, has_all=stats.here,
+                        steady=not estimator.hessian_refresh)
 
 
 def _of_shape(options):

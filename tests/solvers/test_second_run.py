@@ -1,5 +1,6 @@
 """Multinomial passes over CSR rows end at the mean of two runs, the second in another order."""
 
+import killed_fits
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -78,6 +79,16 @@ def test_a_callback_sees_the_first_run_until_the_second_has_ended(threads):
     assert same(model, SLNDClassifier(random_state=0).fit(X, y))
     stopped = SLNDClassifier(random_state=0, callback=lambda m: m.n_iter_ == n + 1).fit(X, y)
     assert np.array_equal(stopped.coef_, seen[n - 1])
+
+
+@pytest.mark.parametrize("at", [1, 0.5])
+def test_a_checkpoint_of_the_second_run_goes_on_to_the_same_bits(tmp_path, at):
+    X, y, *_ = texts(1, n_classes=20, n_train=400, n_test=50)
+    whole, seen = SLNDClassifier(random_state=0).fit(X, y), []
+    last = whole.n_iter_ // 2 + int(at * whole.n_iter_ / 2) - 1                # the last but one, and one in the middle
+    model = killed_fits.stopped(SLNDClassifier(random_state=0), tmp_path / "fit", last, X, y)
+    model.set_params(callback=lambda m: seen.append(m.n_iter_)).fit(X, y)
+    assert whole.n_iter_ // 2 < seen[0] <= last + 1 and seen[-1] == whole.n_iter_ and same(model, whole)
 
 
 def test_weights_that_overflow_are_not_in_the_mean(monkeypatch):
