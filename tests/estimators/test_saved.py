@@ -160,7 +160,7 @@ def fit_of(head):
     lambda head: {"form": 2, **{name: head[name] for name in ("kind", "version", "content")}},
     lambda head: {"kind": "estimator"}, lambda head: {**head, "kind": "other"}, lambda head: [head], lambda head: 5,
     lambda head: {**head, "content": [1]},
-], ids=str)
+], ids=range(16))
 def test_an_altered_file_is_refused(saved, change):
     with pytest.raises(ValueError, match="m is no model file of cmargin"):
         cmargin.load(rewritten(saved, change))
