@@ -40,7 +40,8 @@ def smsvm_path(X: Any, y: Any, *, l2s: Sequence[float] | None = None, Cs: Sequen
         Weight of the l1 penalty, the same for all.
     l1_ratio : float or None
         Instead of ``l1``: l1 is ``l1_ratio / (1 - l1_ratio)`` times l2, as the ratio of an elastic net.
-    loss : {"hinge", "squared_hinge", "logistic"}
+    loss : str
+        One of those of `SmSVMClassifier`.
     tol : float
         Relative duality gap that is proven at every penalty.
     between : bool
