@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from cmargin._estimators.apart import check_list, is_indicator, weights_differ
@@ -20,6 +20,7 @@ from cmargin._estimators.search.base import PenaltySearch
 from cmargin._estimators.search.fits import Posed
 from cmargin._estimators.search.folds import splits, warn_of_lacking
 from cmargin._estimators.search.grid import grid_of, largest_l2
+from cmargin._estimators.search.left_out import LeftOutRun, check_left_out, is_left_out, warn_of_lone_rows
 from cmargin._estimators.search.run import SearchRun
 from cmargin._estimators.search.scoring import Scoring
 from cmargin._estimators.smsvm_fit import penalty_of
@@ -43,9 +44,10 @@ class SmSVMClassifierCV(PenaltySearch):
         ``Cs`` are given.
     l1s : sequence of float, default=(0.0,)
         Weights of the l1 penalty to try, each with every l2.
-    cv : int, splitter, iterable of (training rows, test rows) or None, default=5
+    cv : int, splitter, iterable of (training rows, test rows), "loo" or None, default=5
         Folds, or what splits the rows, as in scikit-learn: a number is of stratified folds where y is labels, of
-        plain ones where it is an indicator.
+        plain ones where it is an indicator. "loo": every row is left out by itself, without a fit for each; the
+        score is exact, by `SmSVMClassifier.leave_one_out`, which says what it takes. It needs an l1 of 0.
     estimator : SmSVMClassifier or None, default=None
         Supplies every other parameter. None: their defaults.
     standardize : bool, default=False
@@ -70,7 +72,7 @@ class SmSVMClassifierCV(PenaltySearch):
         Choose the strongest penalties whose mean score is within one standard error of the best, not the best.
     max_time : float or None, default=None
         Seconds after which no fit of a fold is begun or goes on. What was scored stays, other scores are NaN, and the
-        best so far is fitted to all rows, which takes as long as it takes.
+        best so far is fitted to all rows, which takes as long as it takes, as does leaving out that has begun.
 
     Attributes
     ----------
@@ -82,7 +84,8 @@ class SmSVMClassifierCV(PenaltySearch):
         Values of l2, or of C with ``Cs``, in the order of ``scores_``.
     scores_ : (n_folds, n_l2s, n_l1s) array
         Score of the rows of each fold that were held out, NaN where there is none. Accuracy of an indicator is the
-        share of rows whose labels are all right.
+        share of rows whose labels are all right. With ``cv="loo"`` there is one row, of all left-out predictions
+        together.
     best_score_ : float
         Mean over the folds, of the penalties chosen.
     best_index_, best_params_ : int, dict
@@ -91,7 +94,7 @@ class SmSVMClassifierCV(PenaltySearch):
         A row for each pair of penalties, in the columns of scikit-learn's searches; and ``max_duality_gap``, the
         largest of the pair's fits.
     n_splits_ : int
-        Folds.
+        Folds; 1 with ``cv="loo"``.
     scorer_ : callable or None
         What ``scoring`` stands for; None: accuracy.
     refit_time_ : float
@@ -101,7 +104,7 @@ class SmSVMClassifierCV(PenaltySearch):
     coef_, intercept_, classes_, objective_, duality_gap_, n_iter_, history_ : as in `SmSVMClassifier`
         Of ``best_estimator_``.
     n_passes_ : float
-        Reads of the data, those of the folds included.
+        Reads of the data, those of the folds included; with ``cv="loo"`` those of the fits alone.
     n_features_in_ : int
         Columns of X in the last fit.
     feature_names_in_ : (n_features,) array
@@ -122,7 +125,7 @@ class SmSVMClassifierCV(PenaltySearch):
 
     _parameter_constraints = {
         "l2s": ["array-like", Interval(Integral, 1, None, closed="left"), None], "l1s": ["array-like"],
-        "Cs": ["array-like", None], "cv": ["cv_object"], "estimator": [SmSVMClassifier, None],
+        "Cs": ["array-like", None], "cv": ["cv_object", StrOptions({"loo"})], "estimator": [SmSVMClassifier, None],
         "standardize": ["boolean"], "scoring": [str, callable, None], "n_jobs": [Integral, None], "refit": ["boolean"],
         "one_standard_error": ["boolean"],
     }
@@ -190,6 +193,8 @@ class SmSVMClassifierCV(PenaltySearch):
         """
         begin = perf_counter()
         X, y, weights, classes, codes = self._checked(X, y, sample_weight)
+        if groups is not None and is_left_out(self.cv):
+            raise ValueError("cv='loo' leaves out rows, not groups; give LeaveOneGroupOut() for these.")
         routed = self._routed(X, weights, groups)
         checkpointer = checkpointer_of(self, source_of(X, y), weights, groups)
         run = self._run(X, y, weights, classes, codes, routed, checkpointer,
@@ -223,7 +228,9 @@ class SmSVMClassifierCV(PenaltySearch):
         check_verbose(self)
         check_checkpoint(self, self.checkpoint)
         check_parameter(self, "max_time", self.max_time, real=POSITIVE, none=True)
-        grid_of(self, lambda: 1.0)
+        grid = grid_of(self, lambda: 1.0)
+        if is_left_out(self.cv):
+            check_left_out(self, grid)
         X, y, sample_weight = check_data(self, X, y, sample_weight)
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
@@ -251,7 +258,12 @@ class SmSVMClassifierCV(PenaltySearch):
         grid = grid_of(self, top)
         posed = Posed(self._estimator, X, y, classes, codes, weights, self.standardize, Scoring(self),
                       routed.scorer.score)
-        run = SearchRun(self, posed, grid, splits(self.cv, X, y, routed.splitter.split), checkpointer, deadline)
+        if is_left_out(self.cv):
+            run = LeftOutRun(self, posed, grid, checkpointer, deadline)
+            if warns:
+                warn_of_lone_rows(classes, codes)
+        else:
+            run = SearchRun(self, posed, grid, splits(self.cv, X, y, routed.splitter.split), checkpointer, deadline)
         if warns:
             warn_of_lacking(classes, y, codes, run.rows)
         run.run()

@@ -16,6 +16,8 @@ from cmargin._runtime.fit_slots import FitSlot
 class SearchRun:
     """``rows``: pairs of training and test rows. ``said``: a sentence on every fit that fell short of the tolerance."""
 
+    copied = CopiedFold
+
     def __init__(self, search, posed, grid, rows, checkpointer, deadline):
         self.search, self.posed, self.grid = search, posed, grid
         self.checkpointer, self.deadline = checkpointer, deadline
@@ -47,7 +49,7 @@ class SearchRun:
         return [step for step in self.steps if np.isnan(step.of(fold.fit_seconds))]
 
     def run(self):
-        if takes_paths(self.posed, self.grid):
+        if self.takes_paths():
             with StandardArithmetic(), FitSlot(waits=self.deadline is None):
                 self.make_paths()
         else:
@@ -58,6 +60,9 @@ class SearchRun:
             self.checkpointer.write(self.n_passes, self.folds)
 
     # ---------------------------------------------------------------- paths
+
+    def takes_paths(self):
+        return takes_paths(self.posed, self.grid)
 
     def make_paths(self):
         """The paths of one fold after the other, each with an equal share of what is left of the time."""
@@ -100,7 +105,7 @@ class SearchRun:
         fold, limit = self.folds[number], self.posed.estimator.max_time
         if self.at_hand is None or self.at_hand[0] != number:
             self.at_hand = None                  # its memory goes first
-            self.at_hand = number, CopiedFold(self.posed, *self.rows[number])
+            self.at_hand = number, self.copied(self.posed, *self.rows[number])
         if self.deadline is not None:
             left = max(self.deadline - perf_counter(), 1e-6)
             limit = left if limit is None else min(limit, left)
