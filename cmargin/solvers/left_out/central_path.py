@@ -3,7 +3,7 @@
 import numpy as np
 
 from cmargin.solvers.left_out.interior import centre, dual_of_slack
-from cmargin.solvers.left_out.problem import TINY, Factor, curvature_of
+from cmargin.solvers.left_out.problem import FREE, TINY, Factor, curvature_of
 
 EXACT = 1e-10                    # m of the central path, in units of the hinge, at what counts as the optimum
 NEAREST = 20                     # rows a column that the optimum is sought among, to begin with
@@ -64,7 +64,8 @@ class Point:
         self.rho = problem.rows.sums(problem.weight * self.a) - problem.penalty * self.v
         self.place = np.full(problem.rows.n_rows, -1, np.intp)
         self.place[self.near] = np.arange(len(self.near))
-        self.curvature = Curvature(problem, self.G, self.weight, self.compliance, 1 - self.z[self.near], self.rho)
+        self.curvature = Curvature(problem, self.G, self.a[self.near], self.compliance, 1 - self.z[self.near],
+                                   self.weight, self.rho)
         self.gap = self.cost.sum() + self.curvature.of_rho
         self.solved = None
         return self
@@ -77,29 +78,62 @@ class Point:
 
 
 class Curvature:
-    """H = sum_j r_j C_j g_j g_j' + D of the rows near the kink, which C_j g_j'x are the changes of a for changes x."""
+    """H = sum_j r_j C_j g_j g_j' + D of the rows near the kink, and how their dual variables make up for other rows.
 
-    def __init__(self, problem, G, weight, compliance, slack, rho):
+    What rounding leaves in the column of a free intercept, which no penalty measures, one row takes over that has more
+    room than others, the anchor: so a bound holds however wrong the solutions with H are.
+    """
+
+    def __init__(self, problem, G, a, compliance, slack, weight, rho):
         """``slack``: 1 - z of the rows; ``rho``: what is left of the stationarity condition."""
-        c, self.penalty = weight * compliance, problem.penalty
-        self.H = (G * c[:, None]).T @ G
-        self.H[np.diag_indices_from(self.H)] += problem.penalty
-        self.factor = Factor(self.H)
-        self.compliance, penalised = compliance, problem.penalty > 0
-        self.free = np.flatnonzero(~penalised)
-        self.rho = rho * penalised
-        self.of_rho = problem.cost_of(rho)
-        self.turn = (c * slack) @ G + self.rho   # times x: by how much the gap falls, but for squares
+        self.G, self.weight, self.compliance, self.slack, self.l2 = G, weight, compliance, slack, problem.l2
+        c = weight * compliance
+        self.of_rows = (G * c[:, None]).T @ G
+        self.factor = Factor(self.of_rows + np.diag(problem.penalty))
+        self.of_slack = (c * slack) @ G
+        self.rise, self.fall = np.maximum(1 - a, TINY), np.maximum(a, TINY)
+        room = weight * np.minimum(a, 1 - a)
+        self.anchor = int(room.argmax()) if (problem.penalty == 0).any() else -1
+        self.room = room[self.anchor] if self.anchor >= 0 else np.inf
+        excess, self.rho = self.anchored(rho)
+        self.of_rho = self.rho @ self.rho / (2 * self.l2)
+        if self.anchor >= 0:
+            within = abs(excess) <= FREE * self.room
+            self.of_rho = self.of_rho + abs(excess * slack[self.anchor]) if within else np.inf
 
-    def changes(self, G, x):
-        """(n_rows,) of the dual variables."""
-        return self.compliance * (G @ x)
+    def anchored(self, rest):
+        """What of ``rest``, (..., n_columns), the anchor takes over, and what that leaves."""
+        if self.anchor < 0:
+            return 0.0, rest
+        row = self.G[self.anchor]
+        excess = rest[..., -1] / row[-1]
+        rest = rest - np.multiply.outer(excess, row)
+        rest[..., -1] = 0.0
+        return excess, rest
 
-    def is_sound(self, G, U, part):
-        """Whether U H = G in the columns of a free intercept, where rounding has no penalty to be measured by."""
-        if not len(self.free):
-            return np.ones(len(G), bool)
-        return (np.abs(G[:, self.free] - U @ self.H[:, self.free]) <= part * np.abs(G[:, self.free])).all(axis=1)
+    def made_up(self, rows, own):
+        """How others make up for ``rows``, (k, n_columns), at the places ``own`` of their own, -1 for none.
+
+        Returns, of a row made up for: ``most`` of it that there is room for; the square of what penalties pay, and by
+        how much the gap falls beside that, both (k,), as `HingeLeftOut.from_below` says.
+        """
+        U = self.factor.solve_rows(rows)
+        S = U @ (self.G * self.compliance[:, None]).T
+        done, falls, inside = U @ self.of_rows, U @ self.of_slack, np.flatnonzero(own >= 0)
+        if len(inside):                          # without the row's own curvature, of which rounding may leave all
+            places = own[inside]
+            left = 1 - self.weight[places] * np.einsum("ij,ij->i", rows[inside], U[inside]) * self.compliance[places]
+            S[inside] /= np.maximum(left, TINY)[:, None]
+            S[inside, places] = 0.0
+            changes = S[inside] * self.weight
+            done[inside], falls[inside] = changes @ self.G, changes @ self.slack
+        excess, rest = self.anchored(rows - done)
+        if self.anchor >= 0:
+            S[:, self.anchor] += excess / self.weight[self.anchor]
+            falls = falls + excess * self.slack[self.anchor]
+        needed = np.maximum(np.maximum(S / self.rise, S / -self.fall).max(axis=1, initial=0.0), TINY)
+        most = np.where((own >= 0) & (own == self.anchor), 0.0, (1 - FREE) / needed)
+        return most, np.einsum("ij,ij->i", rest, rest) / self.l2, falls + rest @ self.rho / self.l2
 
 
 def among(problem, v, z, near, m):

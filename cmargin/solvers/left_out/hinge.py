@@ -13,11 +13,10 @@ import numpy as np
 
 from cmargin.solvers.left_out.central_path import FEWEST, NEAREST, Curvature, optimum, with_room
 from cmargin.solvers.left_out.interior import centre
-from cmargin.solvers.left_out.problem import TINY
+from cmargin.solvers.left_out.problem import FREE, TINY
 
 SHARES = (10.0, 2.0)             # rows with room, a column, of the points of the central path that bounds come from
 AT_ONCE = 2048                   # rows that are bounded at a time
-ROUNDING = 1e-4                  # of the sum of a free intercept's column, which any row at the kink has room for
 ROUNDS = 8                       # in which rows at a limit are held there
 HELD = 10                        # of them, the furthest beyond
 ROOM = 0.98                      # part of the way to a limit where they are held
@@ -70,12 +69,12 @@ class HingeLeftOut:
         for some, G in problem.rows.blocks(np.flatnonzero(beyond)):
             square[some] = (G * G) @ problem.penalty
         if problem.rows.intercept and problem.penalty[-1] == 0:
-            room = best.weight * np.minimum(best.a[best.near], 1 - best.a[best.near])
-            at = int(room.argmax())
+            at = best.curvature.anchor
             anchor = best.G[at] * best.G[at, -1]         # of label 1
             products = problem.rows.margins(np.append(anchor[:-1], 0.0))
             square += problem.l2 * (anchor[:-1] @ anchor[:-1] - 2 * products * problem.rows.y)
-            most[:], turned[:] = room[at], np.abs(1 - best.z[best.near[at]])
+            most[:], turned[:] = (1 - FREE) * best.curvature.room, np.abs(1 - best.z[best.near[at]])
+            beyond &= best.curvature.room > 0
         square = np.maximum(square, TINY) / problem.l2**2            # of g'D^-1 g, g in penalised columns
         nu = np.minimum(np.sqrt(2 * cost / square), most)
         left = np.linalg.norm(best.curvature.rho) * np.sqrt(square / problem.l2)         # of the rounding of rho
@@ -97,28 +96,9 @@ class HingeLeftOut:
             self.bound_block(self.points[-1], rows[lo:lo + AT_ONCE])
 
     def bound_block(self, point, rows):
-        problem = self.problem
-        G = problem.rows.take(rows)
-        U = point.curvature.factor.solve_rows(G)
-        lengths = np.einsum("ij,ij->i", G, U)
-        own = point.place[rows]
-        inside = own >= 0
-        c = np.where(inside, (point.weight * point.compliance)[own], 0.0)
-        z, weight = point.z[rows], problem.weight[rows]
-        left = np.maximum(1 - c * lengths, TINY)         # of the curvature, when the row's own is gone
-        S = U @ (point.G * point.compliance[:, None]).T
-        a = point.a[point.near]
-        fall = S / -np.maximum(a, TINY)
-        S /= np.maximum(1 - a, TINY)
-        np.maximum(S, fall, out=S)
-        S[np.flatnonzero(inside), own[inside]] = 0.0
-        most = left / np.maximum(S.max(axis=1, initial=0.0), TINY)
-        given = weight * point.a[rows]
-        cost = point.gap - point.cost[rows]
-        turned = (U @ point.curvature.turn - c * (1 - z) * lengths) / left
-        square = (U * U) @ problem.penalty / left**2
-        sound = point.curvature.is_sound(G, U, ROUNDING)
-        self.from_below(rows, z, given, cost, turned, square, np.where(sound, most, 0.0))
+        z, given, cost = point.z[rows], self.problem.weight[rows] * point.a[rows], point.gap - point.cost[rows]
+        most, square, falls = point.curvature.made_up(self.problem.rows.take(rows), point.place[rows])
+        self.from_below(rows, z, given, cost, falls, square, most)
         with np.errstate(divide="ignore"):               # the dual variables as they are, but for the row's own
             up = cost / given
         self.high[rows] = np.fmin(self.high[rows], np.where(given > 0, z + up, np.inf))
@@ -140,7 +120,7 @@ class HingeLeftOut:
     def refine(self, point, i):
         """Narrow ``low`` of row i: rows whose limit is in the way are held there, and the others make up for them."""
         problem, slack = self.problem, 1 - point.z[point.near]
-        row, free = problem.rows.take(np.array([i]))[0], problem.penalty == 0
+        row = problem.rows.take(np.array([i]))[0]
         S = point.G @ point.curvature.factor.solve(row)
         given, cost = problem.weight[i] * point.a[i], point.cost.sum() - point.cost[i]
         held, at = (np.array([point.place[i]]), np.zeros(1)) if point.place[i] >= 0 else (np.zeros(0, int), np.zeros(0))
@@ -149,9 +129,12 @@ class HingeLeftOut:
             change = self.made_up(point, t * S, held, at)
             if change is None:
                 continue
-            rho = point.rho + (point.weight * change) @ point.G - t * row
-            if (np.abs(rho[free]) <= ROUNDING * t * np.abs(row[free])).all():
-                short = cost - (point.weight * change) @ slack + rho[~free] @ rho[~free] / (2 * problem.l2)
+            excess, rho = point.curvature.anchored(point.rho + (point.weight * change) @ point.G - t * row)
+            apart = point.place[i] < 0 or point.curvature.anchor != point.place[i]
+            if apart and abs(excess) <= (1 - ROOM) * point.curvature.room:
+                short = cost - (point.weight * change) @ slack + rho @ rho / (2 * problem.l2)
+                if point.curvature.anchor >= 0:
+                    short += excess * slack[point.curvature.anchor]
                 self.low[i] = max(self.low[i], point.z[i] - max(short, 0.0) / (t - given))
 
     @staticmethod
@@ -190,7 +173,7 @@ class HingeLeftOut:
                 return
         without = self.problem.without(i)
         point, _ = optimum(without, self.best.v)
-        self.certify(point.curvature, point.G, point.a[point.near], point.gap, i, point.z[i])
+        self.certify(point.curvature, point.gap, i, point.z[i])
 
     def part(self, share):
         """`Part` of the rows nearest the kink."""
@@ -215,25 +198,20 @@ class HingeLeftOut:
         if not self.nearness.moved(found.v - best.v) < part.limit:
             return False
         slack = 1 - G @ found.v
-        curvature = Curvature(problem, G, weight, found.compliance, slack,
+        curvature = Curvature(problem, G, found.a, found.compliance, slack, weight,
                               linear + G.T @ (weight * found.a) - problem.penalty * found.v)
         gap = weight @ problem.loss.gap(1 - slack, found.a) + curvature.of_rho
-        self.certify(curvature, G, found.a, gap, i, row @ found.v)
+        self.certify(curvature, gap, i, row @ found.v)
         return True
 
-    def certify(self, curvature, G, a, gap, i, z):
-        """Narrow the bounds of row i to what a pair of the problem without it proves: margin z, dual variables a."""
+    def certify(self, curvature, gap, i, z):
+        """Narrow the bounds of row i to what a pair of the problem without it proves: margin z."""
         self.approximate[i] = z
-        row = self.problem.rows.take(np.array([i]))[0]
-        u = curvature.factor.solve(row)
-        if not curvature.is_sound(row[None], u[None], ROUNDING)[0]:
-            return
-        change = curvature.changes(G, u)
-        square = (u * u) @ self.problem.penalty
+        row = self.problem.rows.take(np.array([i]))
         for side in (1.0, -1.0):
-            rate = np.maximum(side * change / np.maximum(1 - a, TINY), -side * change / np.maximum(a, TINY))
-            nu = min(np.sqrt(2 * gap / max(square, TINY)), 1 / max(rate.max(initial=0.0), TINY))
-            short = gap / max(nu, TINY) - side * (u @ curvature.turn) + nu * square / 2
+            most, square, falls = (found[0] for found in curvature.made_up(side * row, np.array([-1])))
+            nu = min(np.sqrt(2 * gap / max(square, TINY)), most)
+            short = gap / max(nu, TINY) - falls + nu * square / 2
             if side > 0:
                 self.low[i] = max(self.low[i], z - short)
             else:
