@@ -13,13 +13,12 @@ from cmargin._estimators.validation import check_data
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data.memory.margin_rows import MarginRows
 from cmargin.data.open_here import source_of
-from cmargin.solvers.left_out.hinge import HingeLeftOut
+from cmargin.solvers.left_out.hinge import SOLVED, HingeLeftOut
 from cmargin.solvers.left_out.problem import LOSSES, Problem
 from cmargin.solvers.left_out.search import searched_among
 from cmargin.solvers.left_out.smooth import SmoothLeftOut
 
 MOST_UNKNOWNS = 5000             # rows or columns, whichever are fewer, of which a square matrix is made
-NEAR_ENOUGH = 1e-8               # relative gap from which the optimum of many rows is found among those near the kink
 ROUNDING = 1e-6                  # bounds of a score to both sides of 0 within which it counts as 0
 OF_A_START = ("coef_", "intercept_", "classes_", "n_features_in_", "_multilabel")
 
@@ -136,7 +135,7 @@ def _start(estimator, source, sample_weight, n_columns):
     """(n_problems, n_columns) weights near the optima: the estimator's, or those of a closer fit."""
     # many rows with the hinge: the optimum is sought among those near the kink, which weights near it know
     if estimator.loss == "hinge" and HingeLeftOut.wants_near_start(source.n_rows, n_columns):
-        closer = clone(estimator).set_params(tol=min(NEAR_ENOUGH, estimator.tol), warm_start=True, verbose=0,
+        closer = clone(estimator).set_params(tol=min(SOLVED[0], estimator.tol), warm_start=True, verbose=0,
                                              callback=None, checkpoint=None, max_time=None)
         vars(closer).update({name: vars(estimator)[name] for name in OF_A_START if name in vars(estimator)})
         closer._names_constants = False

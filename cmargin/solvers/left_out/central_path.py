@@ -7,7 +7,6 @@ from cmargin.solvers.left_out.problem import FREE, TINY, Factor, curvature_of
 
 EXACT = 1e-10                    # m of the central path, in units of the hinge, at what counts as the optimum
 NEAREST = 20                     # rows a column that the optimum is sought among, to begin with
-FEWEST = 500                     # and no fewer
 WIDTH = 3.0                      # |1 - z|, in m, up to which rows take part in making up for others
 SEARCHES = 12                    # of the optimum, each among more rows
 
@@ -148,7 +147,7 @@ def among(problem, v, z, near, m):
 def optimum(problem, v):
     """`Point` at which the gap is rounding, from weights near the optimum, and the `Nearness` there."""
     z = problem.rows.margins(v)
-    most = max(NEAREST * problem.rows.n_columns, FEWEST)
+    most = NEAREST * problem.rows.n_columns
     nearness = Nearness(problem, z, most)
     near, _ = nearness.nearest(z, most)
     for _ in range(SEARCHES):

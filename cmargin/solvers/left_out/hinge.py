@@ -11,17 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmargin.solvers.left_out.central_path import FEWEST, NEAREST, Curvature, optimum, with_room
+from cmargin.solvers.left_out.central_path import NEAREST, Curvature, optimum, with_room
 from cmargin.solvers.left_out.interior import centre
 from cmargin.solvers.left_out.problem import FREE, TINY
 
 SHARES = (10.0, 2.0)             # rows with room, a column, of the points of the central path that bounds come from
 AT_ONCE = 2048                   # rows that are bounded at a time
 ROUNDS = 8                       # in which rows at a limit are held there
-HELD = 10                        # of them, the furthest beyond
 ROOM = 0.98                      # part of the way to a limit where they are held
 SOLVED = (1e-8, 1e-10, 1e-13)    # m at which the problem without a row is solved, until its sign is known
-LOCAL = (6, 20, 80)              # rows a column that it is solved among, until no other can have crossed the kink
 
 
 class HingeLeftOut:
@@ -39,7 +37,7 @@ class HingeLeftOut:
     @staticmethod
     def wants_near_start(n_rows, n_columns):
         """Whether the optimum is first sought among some of the rows: those near the kink by weights near it."""
-        return n_rows > max(NEAREST * n_columns, FEWEST)
+        return n_rows > NEAREST * n_columns
 
     def stages(self):
         """Pairs of a name and what narrows the bounds of rows, (k,) places, in the order of their price."""
@@ -159,7 +157,6 @@ class HingeLeftOut:
             beyond = np.flatnonzero(over > 1)
             if not len(beyond):
                 return change
-            beyond = beyond[np.argsort(-over[beyond])[:HELD]]
             held = np.concatenate([held, beyond])
             at = np.concatenate([at, np.where(change[beyond] > 0, highest[beyond], lowest[beyond])])
         return None
@@ -168,7 +165,7 @@ class HingeLeftOut:
 
     def solve(self, i, m):
         """Narrow ``low`` and ``high`` of row i to the optimum without it, as well as m tells it."""
-        for share in LOCAL:
+        for share in (SHARES[0], NEAREST):               # until no other row can have crossed the kink
             if self.solve_among(self.part(share), i, m):
                 return
         without = self.problem.without(i)
@@ -176,7 +173,7 @@ class HingeLeftOut:
         self.certify(point.curvature, point.gap, i, point.z[i])
 
     def part(self, share):
-        """`Part` of the rows nearest the kink."""
+        """`Part` of the rows nearest the kink, ``share`` a column."""
         if share not in self.parts:
             problem, best = self.problem, self.best
             near, limit = self.nearness.nearest(best.z, int(share * problem.rows.n_columns))

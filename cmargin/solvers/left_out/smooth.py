@@ -17,8 +17,7 @@ REFINED = 4                      # times that a system is solved again for what 
 RIGHT = 1e-4                     # what may be left of it in penalised columns
 SHRINKS = 0.2                    # what a step with the Hessian of another point must leave of the gradient at most
 NEARLY = 1e-10                   # the same from which one step with a Hessian of its own point is the last
-FAR = (0.99, 0.999)              # quantile of the leverages above which rows keep their dual variables, logistic loss
-LEAVING = (1.0, 0.9)             # part of the rows that may leave without taking any but the nearest over the kink
+FAR = (0.99, 0.999)              # quantile of how far rows reach above which they are taken apart, first and then
 ROUNDING = 1e-9                  # of the sum of a free intercept's column
 
 
@@ -192,7 +191,7 @@ def error_of_squares(steps, rows, tried):
     All others stay on their side as long as (r_i a_i + nu) sqrt(l_i l_j) is below |1 - z_j|.
     """
     problem, z = steps.problem, steps.z
-    limit = 2 * np.quantile((steps.given * steps.reach)[rows], LEAVING[tried])
+    limit = 2 * np.quantile((steps.given * steps.reach)[rows], FAR[tried])
     near = steps.counted & (np.abs(1 - z) <= limit * np.sqrt(steps.lengths))
     steps.step_by(np.where(near, 0.0, steps.curvature), problem.sums_of_squares(near, 1.0))
     others = steps.counted & ~near
