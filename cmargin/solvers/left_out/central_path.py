@@ -24,10 +24,10 @@ class Nearness:
         m = max(np.partition(e[counted], min(count, len(counted)) - 1)[min(count, len(counted)) - 1] / NEAREST, EXACT)
         a = np.clip(dual_of_slack(1 - z, m), 1e-12, 1 - 1e-12)
         curved = 1 / (m / (1 - a) ** 2 + m / a**2)
-        self.M = curvature_of(problem, counted[e[counted] <= WIDTH * NEAREST * m], curved)
-        factor, self.length = Factor(self.M), np.empty(len(z))
+        M = curvature_of(problem, counted[e[counted] <= WIDTH * NEAREST * m], curved)
+        self.factor, self.length = Factor(M), np.empty(len(z))
         for some, G in problem.rows.blocks(np.arange(len(z))):
-            self.length[some] = np.sqrt(np.maximum(np.einsum("ij,ij->i", G, factor.solve_rows(G)), TINY))
+            self.length[some] = np.sqrt(np.maximum(np.einsum("ij,ij->i", G, self.factor.solve_rows(G)), TINY))
         self.counted = counted
 
     def nearest(self, z, count):
@@ -39,7 +39,7 @@ class Nearness:
         return np.sort(self.counted[order[:count]]), away[order[count]]
 
     def moved(self, dv):
-        return np.sqrt(max(dv @ self.M @ dv, 0.0))
+        return self.factor.length(dv)        # of the matrix that lengths are of, rounding included
 
 
 class Point:

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, solve_triangular
 from scipy.special import expit, xlog1py
 
-FREE = 1e-4                      # of a row's weight, what may be left in a free intercept's column
+FREE = 1e-4                      # of a row's weight or room, what may be left in a free intercept's column
 TINY = 1e-300                    # below which a number counts as 0 where it would be divided by
 
 
@@ -159,6 +159,10 @@ class Factor:
         unit = self.unit if B.ndim == 1 else self.unit[:, None]
         half = solve_triangular(self.lower, B * unit, lower=True, check_finite=False)
         return unit * solve_triangular(self.lower, half, lower=True, trans=1, check_finite=False)
+
+    def length(self, v):
+        """sqrt(v'H v), of the H that was factorised."""
+        return float(np.linalg.norm(self.lower.T @ (v / self.unit)))
 
     def solve_rows(self, G):
         """Rows of G times H^-1."""
