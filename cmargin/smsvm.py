@@ -238,20 +238,9 @@ class SmSVMClassifier(LinearClassifier):
         same ``C`` says of the other rows. Class weights stay those of all rows. Most predictions are proven by bounds,
         the others by solving.
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            What the estimator was fitted to, in memory.
-
-        Returns
-        -------
-        LeaveOneOut
-            ``predictions``, ``right``, ``score`` and certified intervals of the left-out scores.
-
-        Raises
-        ------
-        ValueError
-            With l1, without l2, of more than 5,000 rows and as many columns, and of rows that are not in memory.
+        X, y and sample_weight are what the estimator was fitted to. Returns a `LeaveOneOut`: ``predictions``,
+        ``right``, ``score`` and certified intervals of the left-out scores. ValueError with l1, without l2, of more
+        than 5,000 rows and as many columns, and of rows that are not in memory.
         """
         return leave_one_out(self, X, y, sample_weight)
 

@@ -161,22 +161,13 @@ class VersionInPickle:
 
         It predicts the same, to the bit, and `warm_start` goes on from it; what only `partial_fit` of SLND and BSN
         needs, the low-rank inverse, is left out, and so are ``callback``, ``checkpoint`` and a generator as
-        ``random_state``.
+        ``random_state``. A warning names any other parameter that is neither numbers, texts nor arrays: the loaded
+        model has its default. NotFittedError where there are no weights yet.
 
         Parameters
         ----------
         path : str or path-like
             It is replaced when the new file is complete.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            Where there are no weights yet.
-
-        Warns
-        -----
-        UserWarning
-            Where another parameter is neither numbers, texts nor arrays: the loaded model has its default.
         """
         check_is_fitted(self)
         saving = Saving()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .cell_part import load
 from .cells import CONTAINERS, EQUAL, LABELS, REFUSED, WRONG, cluster_for, verdict_of
-from .estimators import ESTIMATORS
+from .estimators import ESTIMATORS, SEARCHES
 from .file_cells import KINDS, LABELLED, READERS, ROWS, verdict_of_command, verdict_of_rows
 from .label_kinds import GROUPS
 
@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[2] / "doc" / "reliability.md"
 BEGIN, END = "<!-- cells: written by python -m tests.campaign.cell_tables -->", "<!-- cells: end -->"
 LETTERS = {EQUAL: "=", REFUSED: "r", WRONG: "**w**"}
 FAMILIES = {"SLND, BSN": ("SLNDClassifier", "BSNClassifier"), "SmSVM": ("SmSVMClassifier",),
-            "search": ("SmSVMClassifierCV",), "pursuit": ("MarginPursuitClassifier",)}
+            "search": SEARCHES, "pursuit": ("MarginPursuitClassifier",)}
 FAMILIES["baselines"] = tuple(name for name in ESTIMATORS if name not in chain(*FAMILIES.values()))
 TAKE_ALL = [name for name in ESTIMATORS if name not in FAMILIES["search"]]       # kinds of labels, indicators included
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import scale
 
-from .estimators import ESTIMATORS, WAYS, make
+from .estimators import ESTIMATORS, SEARCHES, WAYS, make
 from .findings import Findings
 
 FITS = 8
@@ -41,7 +41,7 @@ def fitted(name, way, X, y):
         warnings.simplefilter("ignore")
         # a step of the theory looks at rows of every class
         passes = 3 if way.get("step_size") == "theory" else 10
-        settings = {"cv": 2} if name == "SmSVMClassifierCV" else {"max_passes": passes}
+        settings = {"cv": 2} if name in SEARCHES else {"max_passes": passes}
         return make(name, **settings, **way).fit(X, y)
 
 

@@ -2,10 +2,12 @@
 
 from importlib import import_module
 
-ESTIMATORS = ("SLNDClassifier", "BSNClassifier", "SmSVMClassifier", "SmSVMClassifierCV", "MarginPursuitClassifier",
-              "PegasosClassifier", "AdaDeltaClassifier", "AdamClassifier", "BalancedSGDClassifier",
+ESTIMATORS = ("SLNDClassifier", "BSNClassifier", "SmSVMClassifier", "SmSVMClassifierCV", "SLNDClassifierCV",
+              "MarginPursuitClassifier", "PegasosClassifier", "AdaDeltaClassifier", "AdamClassifier",
+              "BalancedSGDClassifier",
               "CGDescentClassifier", "CatoniHingeClassifier", "NesterovClassifier", "ODMClassifier",
               "PreconditionedSGDClassifier", "ProjectionProfileClassifier", "SGDQNClassifier")
+SEARCHES = ("SmSVMClassifierCV", "SLNDClassifierCV")     # take cv= and an estimator, and no indicator
 WAYS = {
     "SLNDClassifier": [{}, {"loss": "squared"}, {"tail": "drop", "hessian_refresh": 2}, {"step_size": "theory"},
                        {"negatives_per_positive": None}, {"loss": "multinomial"},

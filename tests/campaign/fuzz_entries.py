@@ -14,7 +14,7 @@ import joblib
 import numpy as np
 import scipy.sparse as sp
 
-from .estimators import ESTIMATORS, WAYS, make
+from .estimators import ESTIMATORS, SEARCHES, WAYS, make
 from .fuzz_input import Draw, array, labels, likely, number, rows, shape, stream
 
 # cubic_roots ends each row of roots with NaN, a class without samples has no accuracy, curves are drawn as given
@@ -144,7 +144,7 @@ def fitted():
             for n_classes in (3, 2):
                 way = WAYS.get(name, [{}])[0]
                 y = np.arange(24) % n_classes
-                one_thread = make("SmSVMClassifier", n_jobs=1)
+                one_thread = make(name.removesuffix("CV"), n_jobs=1)
                 estimator = make(name, max_passes=3, cv=2, n_jobs=1, estimator=one_thread, **way)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
@@ -181,7 +181,7 @@ def settings_of(draw, name):
 
 
 def fit(draw):
-    name = draw.pick([name for name in ESTIMATORS if name != "SmSVMClassifierCV"])
+    name = draw.pick([name for name in ESTIMATORS if name not in SEARCHES])
     estimator = settings_of(draw, name)
     n, p, k = draw.pick((0, 1, 2, 6, 9, 9, 14)), draw.pick((0, 1, 2, 3, 3, 8, 20)), draw.pick((1, 2, 2, 3, 4))
     good = draw.once_in(2)
@@ -196,7 +196,7 @@ def fit(draw):
 
 
 def search(draw):
-    estimator = settings_of(draw, "SmSVMClassifierCV")
+    estimator = settings_of(draw, draw.pick(SEARCHES))
     n = draw.pick((0, 3, 6, 9))
     X, y = rows(draw, n, 3), labels(draw, n, 2)
     if draw.once_in(2):

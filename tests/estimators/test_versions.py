@@ -58,12 +58,18 @@ def test_a_pickle_without_a_version_warns():
     assert again.l2 == 0.5
 
 
-def test_a_model_file_says_it_once(tmp_path, written_by_0_0_9, capsys):
+@pytest.mark.parametrize("kind", ["without code", "pickle"])
+def test_a_model_file_says_it_once(tmp_path, written_by_0_0_9, monkeypatch, capsys, kind):
     model = Model(SmSVMClassifier().fit(X, Y))
-    bits = written_by_0_0_9({"kind": "cmargin model", "version": "0.0.9", "model": vars(model)})
-    (tmp_path / "model").write_bytes(bits)
+    if kind == "pickle":
+        bits = written_by_0_0_9({"kind": "cmargin model", "version": "0.0.9", "model": vars(model)})
+        (tmp_path / "model").write_bytes(bits)
+    else:
+        with monkeypatch.context() as patch:
+            patch.setattr("cmargin._estimators.saved.__version__", "0.0.9")
+            model.save(tmp_path / "model")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        again = load(tmp_path / "model")
+        again = load(tmp_path / "model", trust_pickle=kind == "pickle")
     assert "made by cmargin 0.0.9" in capsys.readouterr().err
     assert np.array_equal(again.classifier.predict(X), model.classifier.predict(X))
