@@ -4,8 +4,9 @@
     0, 1, ...      the arrays that it names
 
 In the JSON a number, text, truth value or null stands for itself, and everything else is an object of one name, which
-says what it is: a list, a tuple, a dict (of pairs, as its keys may be numbers), an array, a CSR matrix, a dtype, an
-estimator. Parameters of an estimator are left out where they are its class's defaults.
+says what it is: a list, a tuple, a dict (of pairs, as its keys may be numbers), an array, the texts of an array of
+objects, a CSR matrix, a dtype, an estimator. Parameters of an estimator are left out where they are its class's
+defaults.
 """
 
 import json
@@ -49,7 +50,7 @@ class Saving:
             parts = (value.data, value.indices, value.indptr)
             return {"csr": [*(self.array(part) for part in parts), [int(length) for length in value.shape]]}
         if isinstance(value, np.ndarray):
-            return {"array": self.array(value)} if value.dtype.kind != "O" else {"texts": self.array(_texts(value))}
+            return {"array": self.array(value)} if value.dtype.kind != "O" else {"texts": _texts(value)}
         if isinstance(value, np.dtype):
             return {"dtype": value.str}
         if hasattr(value, "get_params"):
@@ -108,7 +109,7 @@ def read(path):
             raise ValueError(f"it is of form {head['form']}, of a later cmargin ({head['version']}); this is "
                              f"{__version__}")
         return str(head["kind"]), str(head["version"]), head["content"], arrays
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         raise
     except KeyError as error:
         raise ValueError(f"{path} is no model file of cmargin: it lacks {error}.") from None
@@ -117,6 +118,8 @@ def read(path):
 
 
 def _texts(value):
-    if not all(isinstance(item, str) for item in value.ravel().tolist()):
+    """Shape and texts: an array of NumPy's own texts would drop a NUL at an end."""
+    texts = value.ravel().tolist()
+    if not all(isinstance(text, str) for text in texts):
         raise NotSaved("an array of objects")
-    return value.astype(str)
+    return [list(value.shape), texts]

@@ -13,13 +13,13 @@ from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
 
 from cmargin._core.rows._structure import check_structure
 from cmargin._estimators.identity import InconsistentVersionWarning
-from cmargin._estimators.saved import read
+from cmargin._estimators.saved import WITHOUT_USE, read
 from cmargin._runtime.aligned import aligned
 from cmargin._version import __version__
 
 ESTIMATOR, COMMAND = "estimator", "command"      # the kinds of files
-OURS = {"SLNDClassifier": "slnd", "BSNClassifier": "slnd", "SmSVMClassifier": "smsvm", "SmSVMClassifierCV": "smsvm_cv",
-        "MarginPursuitClassifier": "pursuit", "PegasosClassifier": "pursuit"}
+OURS = {"SLNDClassifier": "slnd", "BSNClassifier": "slnd", "SLNDClassifierCV": "slnd_cv", "SmSVMClassifier": "smsvm",
+        "SmSVMClassifierCV": "smsvm_cv", "MarginPursuitClassifier": "pursuit", "PegasosClassifier": "pursuit"}
 SCIKIT_LEARN = {kind.__name__: kind for kind in (StandardScaler, Normalizer, SimpleImputer, OneHotEncoder)}
 
 
@@ -52,13 +52,15 @@ def load(path: Any) -> Any:
     if version != __version__:
         warnings.warn(InconsistentVersionWarning(type(made).__name__, version), stacklevel=2)
     if kind == ESTIMATOR:
+        try_out(path, made)
         return made
     if kind != COMMAND or not isinstance(made, dict) or "classifier" not in made:
         raise ValueError(f"{path} is no model file of cmargin: its kind is {kind!r}.")
     if made.get("encoder") is not None:
         raise ValueError(f"{path} makes its features of columns of texts or with gaps: `cmargin predict` reads it.")
-    scaler = made.get("scaler")
-    return made["classifier"] if scaler is None else make_pipeline(scaler, made["classifier"])
+    scaler, classifier = made.get("scaler"), made["classifier"]
+    try_out(path, classifier, scaler)
+    return classifier if scaler is None else make_pipeline(scaler, classifier)
 
 
 class Restoring:
@@ -71,7 +73,8 @@ class Restoring:
         """What `cmargin._estimators.saved.Saving.told` was given."""
         try:
             return self._value(told)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError,
+                MemoryError) as error:
             raise ValueError(f"{self.path} is no model file of cmargin, or was altered: {error}.") from None
 
     def _value(self, told):
@@ -95,8 +98,11 @@ class Restoring:
     def _array(self, name):
         return aligned(self.arrays[name])
 
-    def _texts(self, name):
-        return self.arrays[name].astype(object)
+    def _texts(self, content):
+        shape, texts = content
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError("texts that are none")
+        return np.array(texts, object).reshape(shape)
 
     def _dtype(self, name):
         return np.dtype(str(name))
@@ -111,6 +117,8 @@ class Restoring:
         name = content["class"]
         kind = SCIKIT_LEARN.get(name) or class_of(name)
         parameters = {key: self._value(item) for key, item in content["parameters"].items()}
+        if not parameters.keys().isdisjoint(WITHOUT_USE):        # a further fit writes its checkpoint, and removes it
+            raise ValueError(f"no file gives {name} a {' or a '.join(WITHOUT_USE)}")
         model = kind(**parameters)
         fitted = {key: self._value(item) for key, item in content["fitted"].items()}
         strange = [key for key in fitted if hasattr(kind, key) and callable(getattr(kind, key))]
@@ -131,13 +139,34 @@ def class_of(name):
     raise ValueError(f"there is no class {name!r}")
 
 
+def try_out(path, model, scaler=None):
+    """Raise ValueError where the parts of a model do not fit each other: they are tried on a row of zeros."""
+    try:
+        if sp.issparse(getattr(model, "coef_", model)):          # the row would be as long as all columns
+            return
+        if getattr(model, "refit", True):
+            row = np.zeros((1, model.n_features_in_))
+            row = row if scaler is None else scaler.transform(row)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")                  # it has no names of columns
+                for name in ("predict", "decision_function", "predict_proba", "posterior"):
+                    if hasattr(model, name):
+                        getattr(model, name)(row)
+    except Exception as error:                   # values of other types raise whatever they meet
+        raise ValueError(f"{path} is no model file of cmargin, or was altered: {error}.") from None
+
+
 def _check(model):
     """Raise ValueError where weights do not fit each other: what is computed from them trusts that they do."""
     known = vars(model)
-    if "coef_" not in known or "classes_" not in known:
+    if "coef_" not in known:
         return
-    coef, intercept, n = known["coef_"], known["intercept_"], known.get("n_features_in_")
-    if coef.ndim != 2 or intercept.shape != coef.shape[:1] or (n is not None and coef.shape[1] != n):
-        raise ValueError(f"coef_ of shape {coef.shape} beside intercept_ of {intercept.shape} and {n} features")
-    if np.ndim(known["classes_"]) != 1 or coef.shape[0] not in (1, len(known["classes_"])):
-        raise ValueError(f"{coef.shape[0]} rows of coef_ for {len(known['classes_'])} classes")
+    coef, intercept, classes = known["coef_"], known["intercept_"], known["classes_"]
+    n, shape = known["n_features_in_"], coef.shape
+    if len(shape) != 2 or intercept.shape != shape[:1] or shape[1] != n:
+        raise ValueError(f"coef_ of shape {shape} beside intercept_ of {intercept.shape} and {n} features")
+    if classes.ndim != 1 or (shape[0] != len(classes) and (shape[0], len(classes)) != (1, 2)):
+        raise ValueError(f"{shape[0]} rows of coef_ for {len(classes)} classes")
+    for numbers in (coef.data if sp.issparse(coef) else coef, intercept):
+        if numbers.dtype.kind != "f" or not np.isfinite(numbers).all():
+            raise ValueError("weights that are no finite floats")

@@ -23,7 +23,7 @@ MODELS = [
     cmargin.SLNDClassifier(l2=1e-3), cmargin.BSNClassifier(random_state=0, class_weight="balanced"),
     cmargin.SmSVMClassifier(), cmargin.SmSVMClassifier(loss="logistic", l1=1e-3), cmargin.MarginPursuitClassifier(),
     cmargin.PegasosClassifier(max_passes=3, random_state=0), baselines.SGDQNClassifier(max_passes=3, random_state=0),
-    cmargin.SmSVMClassifierCV(l2s=(1e-3, 1e-2), cv=3),
+    cmargin.SmSVMClassifierCV(l2s=(1e-3, 1e-2), cv=3), cmargin.SLNDClassifierCV(l2s=(1e-3, 1e-2), cv=2),
 ]
 
 
@@ -61,7 +61,8 @@ def test_an_indicator_and_labels_of_objects(tmp_path):
     weighted = fitted(cmargin.SmSVMClassifier(class_weight={0: 2.0, 1: 1.0, 2: 1.0}))
     weighted.save(tmp_path / "m")
     assert cmargin.load(tmp_path / "m").class_weight == {0: 2.0, 1: 1.0, 2: 1.0}
-    for y in (INDICATOR, np.array(["ash", "birch", "elm"], object)[Y]):
+    # NumPy's own texts would drop the NUL at the end
+    for y in (INDICATOR, np.array(["ash", "birch", "elm"], object)[Y], np.array(["ash\0", "birch", "elm"], object)[Y]):
         model = fitted(cmargin.SmSVMClassifier(), y)
         model.save(tmp_path / "m")
         other = cmargin.load(tmp_path / "m")
@@ -160,10 +161,28 @@ def fit_of(head):
     lambda head: {"form": 2, **{name: head[name] for name in ("kind", "version", "content")}},
     lambda head: {"kind": "estimator"}, lambda head: {**head, "kind": "other"}, lambda head: [head], lambda head: 5,
     lambda head: {**head, "content": [1]},
-], ids=range(16))
+    # a further fit would write this file, and remove it
+    lambda head: head["content"]["estimator"]["parameters"].update(checkpoint="other"),
+    # what would raise errors of all kinds where rows are predicted
+    lambda head: fit_of(head).pop("classes_"), lambda head: fit_of(head).pop("coef_"),
+    lambda head: fit_of(head).update(coef_={"csr": ["0", "0", "0", [10**30, 5]]}),
+], ids=range(20))
 def test_an_altered_file_is_refused(saved, change):
     with pytest.raises(ValueError, match="m is no model file of cmargin"):
         cmargin.load(rewritten(saved, change))
+
+
+@pytest.mark.parametrize("other", [
+    lambda coef: coef + 1j, lambda coef: coef.astype(str), lambda coef: coef.astype("M8[s]"),
+    lambda coef: coef * np.nan, lambda coef: coef[:1], lambda coef: coef.astype([("a", "f8")]),
+], ids=["complex", "texts", "dates", "NaN", "one row of three", "records"])
+def test_weights_that_are_none_are_refused(saved, other):
+    with np.load(saved) as archive:
+        head = json.loads(archive["cmargin"].tobytes())
+        coef, intercept = (fit_of(head)[name]["array"] for name in ("coef_", "intercept_"))
+        arrays = {coef: other(archive[coef]), intercept: archive[intercept][:len(other(archive[coef]))]}
+    with pytest.raises(ValueError, match="m is no model file of cmargin"):
+        cmargin.load(rewritten(saved, lambda head: None, **arrays))
 
 
 def test_objects_in_the_arrays_are_not_opened(saved):
