@@ -30,7 +30,8 @@ class ColumnEncoder:
         numbers = [name for name in columns if name not in texts]
         made = cls(numbers, texts)
         if impute is not None and numbers:
-            made.imputer = SimpleImputer(strategy=impute, keep_empty_features=True).fit(_matrix(columns, numbers))
+            X = _finite_or_missing(path, _matrix(columns, numbers), numbers)
+            made.imputer = SimpleImputer(strategy=impute, keep_empty_features=True).fit(X)
         if texts:
             made.one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False).fit(_texts(columns, texts))
         return made
@@ -43,7 +44,7 @@ class ColumnEncoder:
                                  "numbers.")
         X = _matrix(columns, self.numbers)
         if self.imputer is not None:
-            X = self.imputer.transform(X)
+            X = self.imputer.transform(_finite_or_missing(path, X, self.numbers))
         refuse_gaps(path, X, self.numbers)
         return X if self.one_hot is None else np.hstack([X, self.one_hot.transform(_texts(columns, self.texts))])
 
@@ -87,6 +88,8 @@ def place_and_features(path, names, n_columns, label, known):
             raise ValueError(f"{path} has no column {absent[0]!r}, which the model was trained on.")
         place = _label_column(path, names, n_columns, known.label if label is None else label, known)
         return place, [names.index(name) for name in known.columns]
+    if not n_columns:
+        raise ValueError(f"{path} has no columns.")
     place = _label_column(path, names, n_columns, label, known)
     return place, [j for j in range(n_columns) if j != place]
 
@@ -115,6 +118,16 @@ def refuse_gaps(path, X, names, places=None):
         raise ValueError(f"{path}, row {i + 1}, column {where}: empty, NaN or infinite ({gaps.sum()} such cells, "
                          f"{share:.2g} % of this column); fill them (--impute mean), leave the column out (--drop), "
                          "or leave such rows out.")
+
+
+def _finite_or_missing(path, X, names):
+    """X, whose gaps can be filled; ValueError for an infinite number, which is none."""
+    infinite = np.argwhere(np.isinf(X))
+    if len(infinite):
+        i, k = infinite[0]
+        raise ValueError(f"{path}, row {i + 1}, column {names[k]!r}: infinite ({len(infinite)} such cells in all), "
+                         "which --impute does not fill; leave the column out (--drop), or leave such rows out.")
+    return X
 
 
 def _positions(path, names, option, text):

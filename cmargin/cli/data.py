@@ -4,9 +4,10 @@ import os
 from argparse import Namespace
 
 import numpy as np
+import scipy.sparse as sp
 
 from cmargin._estimators.validation import InvalidParameterError
-from cmargin.cli.columns import NO_LABEL
+from cmargin.cli.columns import NO_LABEL, place_and_features
 from cmargin.cli.kinds import TABLES, kind_of
 from cmargin.cli.labels import labels_from
 from cmargin.cli.tables import Table, read_arff, read_csv, read_feather, read_parquet
@@ -44,6 +45,7 @@ def read(path, options, known=None):
     for number, what in zip(table.X.shape, ("rows", "columns of features"), strict=True):
         if not number:
             raise ValueError(f"{path} has no {what}.")
+    _refuse_not_finite(path, table.X)
     if labels is not None:
         table.y = labels
     if known is not None and table.X.shape[1] != known.n_features:
@@ -81,6 +83,9 @@ def _read(path, kind, options, known):
         return READ_TABLE[kind](path, options=options, label=label, known=known, **more)
     if kind == "h5ad":
         X, y, columns = read_h5ad(path, None if label is NO_LABEL else label or getattr(known, "label", None))
+        if known is not None and known.columns and known.columns != columns:
+            places = place_and_features(path, [*columns, known.label], len(columns) + 1, known.label, known)[1]
+            X, columns = X[:, places], known.columns
         return Table(X, y if y is None else labels_from(y, known), columns, None if label is NO_LABEL else label)
     if kind == "svmlight":
         return Table(*_read_svmlight(path, options, known))
@@ -127,6 +132,17 @@ def _read_labels(path, known):
         except UnicodeDecodeError:
             raise ValueError(f"{path}: labels in a file of their own must be .npy, or text with one a line.") from None
     return labels_from(lines, known)
+
+
+def _refuse_not_finite(path, X):
+    """Raise ValueError, with the row, for rows in memory that are not all finite; a table has named its columns."""
+    numbers = X.data if sp.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):           # of a sum, which needs no array of its own
+        if not isinstance(numbers, np.ndarray) or np.isfinite(np.sum(numbers)) or np.isfinite(numbers).all():
+            return
+    wrong = np.flatnonzero(~np.isfinite(numbers.reshape(len(numbers), -1)).all(axis=1))
+    row = np.searchsorted(X.indptr, wrong[0], "right") if sp.issparse(X) else wrong[0] + 1
+    raise ValueError(f"{path}, row {row}: NaN or an infinite number; leave such rows out.")
 
 
 def _refuse_fractions(path, y):

@@ -10,7 +10,8 @@ ENDINGS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".feather": "fea
 TABLES = ("csv", "tsv", "parquet", "feather", "arff", "h5ad")        # their columns have names, one may be the label
 COMPRESSED = (".gz", ".bz2", ".xz")      # may follow the endings of text formats
 TEXTS = ("csv", "tsv", "svmlight", "arff", "mtx")
-FIRST_BYTES = {b"PK\3\4": "npz", b"PAR1": "parquet", b"ARROW1": "feather", b"\x93NUMPY": "npy", b"\x89HDF": "hdf5",
+FIRST_BYTES = {b"PK\3\4": "npz", b"PAR1": "parquet", b"ARROW1": "feather", b"FEA1": "feather",
+               b"\xff\xff\xff\xff": "feather", b"\x93NUMPY": "npy", b"\x89HDF": "hdf5",
                b"MATLAB 5.0": "mat"}
 LOOKED_AT = 1 << 16          # bytes of a text
 LINES = 50

@@ -56,6 +56,8 @@ def read_csv(path, *, options, label, known=None, delimiter="", header=None):
     encoder = None
     if called is not None and (options.encode or options.impute if known is None else known.encoder):
         cells = read_texts(path, delimiter, len(names), int(has_names))
+        if not len(cells):
+            raise ValueError(f"{path} has no rows.")
         X, encoder = features_of(path, {called[j]: numbers_of(cells[:, j]) for j in features}, options, known)
         texts = None if place is None else cells[:, place]
     else:
@@ -98,19 +100,19 @@ def read_parquet(path, *, options, label, known=None):
 
 def read_feather(path, *, options, label, known=None):
     """Return the `Table` of a Feather or Arrow IPC file; parameters as of `read_csv`."""
-    opened(path).close()
+    with opened(path) as file:
+        begin = file.read(6)
+    if begin.startswith(b"FEA1"):                # pyarrow ends the process where such a file is damaged
+        raise ValueError(f"{path} is Feather of version 1, of before 2020, which is not read; "
+                         "pyarrow.feather.read_table and write_feather make version 2 of it.")
     library("pyarrow", path, "pyarrow")
     import pyarrow
-    from pyarrow import feather
 
     try:
-        table = feather.read_table(path, memory_map=False)
-    except (pyarrow.ArrowInvalid, OSError):
-        try:
-            with pyarrow.ipc.open_stream(path) as stream:
-                table = stream.read_all()
-        except (pyarrow.ArrowInvalid, OSError) as error:
-            raise ValueError(f"{path} cannot be read as Feather or Arrow IPC: {error}") from None
+        with (pyarrow.ipc.open_file if begin == b"ARROW1" else pyarrow.ipc.open_stream)(path) as batches:
+            table = batches.read_all()
+    except (pyarrow.ArrowException, OSError) as error:
+        raise ValueError(f"{path} cannot be read as Feather or Arrow IPC: {error}") from None
     return _of_arrow(path, table, options, label, known)
 
 
@@ -118,15 +120,15 @@ def read_arff(path, *, options, label, known=None):
     """Return the `Table` of ARFF text, dense or sparse, whose column of labels is the last or called class."""
     arff = library("arff", path, "liac-arff")
     with opened_text(path) as file:
+        text = file.read()
+    try:
+        text = text.decode()
         try:
-            found = arff.loads(file.read().decode(), return_type=arff.DENSE)
+            found = arff.loads(text, return_type=arff.DENSE)
         except arff.BadLayout:
-            found = None
-        except (arff.ArffException, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} cannot be read as ARFF: {error}") from None
-    if found is None:
-        with opened_text(path) as file:
-            found = arff.loads(file.read().decode(), return_type=arff.LOD)
+            found = arff.loads(text, return_type=arff.LOD)
+    except (arff.ArffException, ValueError, LookupError) as error:
+        raise ValueError(f"{path} cannot be read as ARFF: {error}") from None
     names = [str(name) for name, _ in found["attributes"]]
     place, features = place_and_features(path, names, len(names), _class_of(names, label, known), known)
     features = chosen(path, names, features, options, known)
@@ -149,7 +151,7 @@ def _arff_column(found, j):
     if isinstance(kind, str) and kind.upper() in ("NUMERIC", "REAL", "INTEGER"):
         default, convert = 0.0, lambda value: np.nan if value is None else float(value)
     else:                                        # an entry that a sparse row leaves out is the first value
-        default = "" if isinstance(kind, str) else kind[0]
+        default = "" if isinstance(kind, str) else next(iter(kind), "")
         convert = lambda value: "" if value is None else str(value)      # noqa: E731
     cells = (row.get(j, default) if isinstance(row, dict) else row[j] for row in data)
     return np.array([*map(convert, cells)])
@@ -166,6 +168,12 @@ def _texts_of(column):
 
 def _of_arrow(path, table, options, label, known):
     """Return the `Table` of one of pyarrow."""
+    from pyarrow import ArrowException
+
+    try:
+        table.validate(full=True)                # reading trusts the offsets of texts wherever they point
+    except ArrowException as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
     names = list(map(str, table.column_names))
     place, features = place_and_features(path, names, len(names), label, known)
     features = chosen(path, names, features, options, known)
@@ -181,9 +189,11 @@ def _of_arrow(path, table, options, label, known):
 
 def _arrow_column(table, j):
     column = table.column(j)
-    kind = str(table.schema.types[j])
-    numbers = column.to_numpy() if not kind.startswith(("dictionary", "string", "large_string")) else None
-    if numbers is not None and numbers.dtype.kind == "O" and kind == "bool":         # some are missing
+    if str(column.type).startswith("dictionary"):
+        column = column.cast(column.type.value_type)
+    kind = str(column.type)
+    numbers = column.to_numpy() if not kind.startswith(("string", "large_string")) else None
+    if numbers is not None and numbers.dtype.kind == "O" and kind.startswith(("bool", "null", "decimal")):
         numbers = np.array([np.nan if value is None else float(value) for value in numbers])
     if numbers is not None and is_numeric(numbers):
         return numbers

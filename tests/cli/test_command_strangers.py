@@ -98,7 +98,7 @@ def test_files_that_are_nearly_right(folder, capsys):
     (folder / "version.npz").write_bytes(whole[:at + 6] + b"\xff" + whole[at + 7:])
     (folder / "far.svm").write_text("1 99999999999:2\n2 1:1\n")
     (folder / "none.svm").write_text("")
-    for name, words in (("nan.npz", "X contains NaN"), ("none.npz", "none.npz has no rows"),
+    for name, words in (("nan.npz", "nan.npz, row 1: NaN or an infinite number"), ("none.npz", "none.npz has no rows"),
                         ("flat.npz", "its shape is (300,)"), ("column.npz", "has no columns of features"),
                         ("version.npz", "version.npz is damaged: zip file version"),
                         ("text.npz", "text.npz: this is no .npz archive"), ("none.svm", "none.svm has no rows"),

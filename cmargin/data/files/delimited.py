@@ -23,10 +23,10 @@ def first_row(path, delimiter=""):
     """Return (the cells of the first line, the delimiter, which is taken from that line if not given)."""
     with _decoded(path) as file:
         first = file.readline()
-    if not first.strip():
-        raise ValueError(f"{path} begins with an empty line, or is empty.")
-    delimiter = delimiter or _delimiter(path, first)
-    cells = next(csv.reader([first.strip("\r\n")], delimiter=delimiter, skipinitialspace=True))
+        if not first.strip():
+            raise ValueError(f"{path} begins with an empty line, or is empty.")
+        delimiter = delimiter or _delimiter(path, first)
+        cells = next(csv.reader([first.strip("\r\n")], delimiter=delimiter, skipinitialspace=True))
     return [cell.strip() for cell in cells], delimiter
 
 
@@ -55,12 +55,14 @@ def read_texts(path, delimiter, n_columns, skip):
 
 @contextmanager
 def _decoded(path):
-    """The open text of a file; ValueError, with the line, where it is no UTF-8."""
+    """The open text of a file; ValueError, with the line, where it is no UTF-8, and for what `csv` does not read."""
     try:
         with opened_text(path) as file, io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
             yield text
     except UnicodeDecodeError:
         raise ValueError(_other_encoding(path)) from None
+    except csv.Error as error:
+        raise ValueError(f"{path} cannot be read as a table of text: {error}.") from None
 
 
 def _other_encoding(path):

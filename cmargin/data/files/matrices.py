@@ -6,10 +6,12 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
+from cmargin._core.rows._structure import check_structure
 from cmargin.data.files.text import opened_text
 
 FEATURES, LABELS = ("X", "data", "features"), ("y", "Y", "labels", "label", "target", "gnd")      # the usual names
 PARTS = {"data", "indices", "indptr"}    # of a CSR matrix that is a group of HDF5
+REFERRED = "#refs#"      # the group in which MATLAB keeps what is in cells
 
 
 def library(name, path, wanted):
@@ -27,9 +29,11 @@ def read_mat(path, options):
         arrays = {name: value for name, value in scipy.io.loadmat(path).items() if not name.startswith("__")}
     except NotImplementedError:
         return _read_hdf5(path, options, of_matlab=True)
-    except (ValueError, TypeError, OSError, IndexError) as error:
+    except FileNotFoundError:
+        raise
+    except Exception as error:                   # of a damaged file, whatever SciPy meets
         raise ValueError(f"{path} cannot be read as a MATLAB file: {error}") from None
-    return _chosen(path, arrays, options)
+    return _chosen(path, {name: _of_cells(value) for name, value in arrays.items()}, options)
 
 
 def read_hdf5(path, options):
@@ -40,11 +44,38 @@ def read_hdf5(path, options):
 def read_mtx(path, options):
     """Return (X, None) of Matrix Market text."""
     with opened_text(path) as file:
+        quiet = _Quiet(file)
         try:
-            X = scipy.io.mmread(file)
-        except (ValueError, OverflowError, TypeError) as error:
+            X = scipy.io.mmread(quiet)
+        except (ValueError, OverflowError, TypeError, MemoryError) as error:
+            if quiet.error is not None:
+                raise quiet.error from None
             raise ValueError(f"{path} cannot be read as Matrix Market: {error}") from None
     return _rows(path, X), None
+
+
+class _Quiet:
+    """A file that ends where it cannot be read, with the reason in ``error``: the parser, of another language, ends the
+    process where a read or seek of its last moments raises."""
+
+    def __init__(self, file):
+        self.file, self.error = file, None
+
+    def read(self, n=-1):
+        return self._tried(b"", self.file.read, n)
+
+    def seek(self, at, whence=0):
+        return self._tried(0, self.file.seek, at, whence)
+
+    def tell(self):
+        return self._tried(0, self.file.tell)
+
+    def _tried(self, otherwise, method, *arguments):
+        try:
+            return method(*arguments)
+        except BaseException as error:
+            self.error = self.error or error
+            return otherwise
 
 
 def read_10x(path):
@@ -60,7 +91,7 @@ def read_h5ad(path, label):
     anndata = library("anndata", path, "anndata")
     try:
         data = anndata.read_h5ad(path)
-    except (OSError, KeyError, ValueError) as error:
+    except Exception as error:                   # of another or a damaged file, whatever anndata meets
         raise ValueError(f"{path} cannot be read as AnnData: {error}") from None
     if data.X is None:
         raise ValueError(f"{path} holds no matrix X.")
@@ -80,16 +111,16 @@ def _read_hdf5(path, options, of_matlab=False):
     def take(name, node):
         if isinstance(node, h5py.Group) and set(node) >= PARTS:
             arrays[name] = node
-        elif isinstance(node, h5py.Group) and of_matlab and set(node) >= {"data", "ir", "jc"}:
+        elif isinstance(node, h5py.Group) and of_matlab and "jc" in node and "MATLAB_sparse" in node.attrs:
             arrays[name] = node
-        elif isinstance(node, h5py.Dataset) and not any(name.startswith(f"{group}/") for group in arrays):
+        elif isinstance(node, h5py.Dataset) and not any(name.startswith(f"{group}/") for group in (*arrays, REFERRED)):
             arrays[name] = node
 
     try:
         with h5py.File(path, "r") as file:
             file.visititems(take)
             loaded = {name: _loaded(h5py, node, of_matlab) for name, node in arrays.items()}
-    except OSError as error:
+    except (OSError, KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
         raise ValueError(f"{path} cannot be read as HDF5: {error}") from None
     return _chosen(path, {name: value for name, value in loaded.items() if value is not None}, options)
 
@@ -97,22 +128,43 @@ def _read_hdf5(path, options, of_matlab=False):
 def _loaded(h5py, node, of_matlab):
     """A matrix or an array of a dataset or group; None for what is neither numbers nor texts."""
     if isinstance(node, h5py.Group):
-        data = node["data"][()]
         if of_matlab:
             pointers = node["jc"][()]
             shape = (int(node.attrs["MATLAB_sparse"]), len(pointers) - 1)
-            return sp.csc_matrix((data, node["ir"][()], pointers), shape=shape)
-        pointers = node["indptr"][()]
+            data, rows = (node[name][()] if name in node else np.zeros(0) for name in ("data", "ir"))
+            return sp.csc_matrix((data, rows.astype(np.int64), pointers.astype(np.int64)), shape=shape)
+        data, pointers = node["data"][()], node["indptr"][()]
         # that of 10x is features x barcodes by columns: barcodes x features by rows
         shape = node["shape"][()] if "shape" in node else node.attrs.get("shape")
         columns = int(shape[0] if len(pointers) == shape[1] + 1 and "barcodes" in node else shape[1])
         return sp.csr_matrix((data, node["indices"][()], pointers), shape=(len(pointers) - 1, columns))
     if node.dtype.kind == "O" and h5py.check_string_dtype(node.dtype):
         return node.asstr()[()]
+    if of_matlab and h5py.check_ref_dtype(node.dtype):
+        cells = [node.file[reference][()] for reference in node[()].ravel()]
+        return np.array([*map(_of_letters, cells)]) if all(cell.dtype == np.uint16 for cell in cells) else None
+    if of_matlab and node.attrs.get("MATLAB_class") == b"char" and node.dtype == np.uint16:
+        return np.array([*map(_of_letters, node[()].T)])
     if node.dtype.kind not in "fiubSU" or not node.shape:
         return None
     value = node[()]
     return value.T if of_matlab else value
+
+
+def _of_letters(codes):
+    """The text of MATLAB's characters, without the blanks that make the rows of an array of them alike."""
+    return "".join(map(chr, np.ravel(codes).tolist())).rstrip()
+
+
+def _of_cells(value):
+    """What single texts or numbers in MATLAB's cells are; anything else as it is."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind != "O":
+        return value
+    cells = value.ravel().tolist()
+    if not all(np.size(cell) == 1 for cell in cells):
+        return value
+    found = np.array([np.asarray(cell).item() for cell in cells])
+    return found.reshape(value.shape) if found.dtype.kind in "fiubU" and found.size == value.size else value
 
 
 def _chosen(path, arrays, options):
@@ -154,5 +206,6 @@ def _rows(path, X):
     """X as rows are trained from: CSR, or an array of floats."""
     if X.dtype.kind not in "fiub":
         raise ValueError(f"{path}: X holds {X.dtype}, not numbers.")
+    check_structure(X)                           # the conversion follows the indices wherever they point
     X = X.tocsr() if sp.issparse(X) else np.asarray(X)
     return X if X.dtype in (np.float32, np.float64) else X.astype(float)
