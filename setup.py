@@ -29,7 +29,7 @@ CORE = ROOT / "cmargin" / "_core"
 sys.path.insert(0, str(ROOT))  # isolated builds do not put the project itself on the path
 
 from build_tools.blas_int import write_blas_int  # noqa: E402
-from build_tools.kept_modules import KeptModules, compiler_says, declarations, of_contents, put  # noqa: E402
+from build_tools.kept_modules import KeptModules, compiler_says, declarations, of_contents, put, with_included  # noqa: E402
 from build_tools.openmp import openmp_flags  # noqa: E402
 
 
@@ -146,6 +146,8 @@ class BuildInBothPlaces(build_ext):
         extensions = cythonize_strictly(extensions, DIRECTIVES, self.force) if extensions else []
         for extension in extensions:
             extension._needs_stub = False              # as setuptools had it for those that cythonize replaced
+            headers = [path for path in extension.depends if path.endswith(".h")]
+            extension.depends = [*extension.depends, *with_included(headers, ROOT / "cmargin")]
         return extensions
 
 

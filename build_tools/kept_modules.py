@@ -7,6 +7,7 @@ what was compiled: by the clock, all is to be compiled again. Contents say that 
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,16 @@ def of_contents(paths):
         content = path.read_bytes() if path.is_file() else b"absent"
         digest.update(hashlib.sha256(content).digest())
     return digest.hexdigest()
+
+
+def with_included(headers, folder):
+    """The headers and those below ``folder`` that they include, which Cython does not look into."""
+    known, found = {path.name: path for path in Path(folder).rglob("*.h")}, [*map(Path, headers)]
+    for header in found:                         # which grows meanwhile
+        for name in re.findall(r'#include "([^"]+)"', header.read_text() if header.is_file() else ""):
+            if name in known and name not in {path.name for path in found}:
+                found.append(known[name])
+    return [*map(str, found)]
 
 
 def declarations():

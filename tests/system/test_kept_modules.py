@@ -8,7 +8,7 @@ import pytest
 from installation import ROOT
 
 sys.path.insert(0, str(ROOT))
-from build_tools.kept_modules import AT_MOST, KeptModules, compiler_says, of_contents, put
+from build_tools.kept_modules import AT_MOST, KeptModules, compiler_says, of_contents, put, with_included
 
 
 @pytest.fixture
@@ -87,3 +87,12 @@ def test_a_module_is_replaced_whole(tmp_path):
 def test_a_compiler_that_is_not_there_says_nothing():
     assert compiler_says(["no-such-compiler"]) == ["no-such-compiler"]
     assert any("Python" in said for said in compiler_says([sys.executable]))
+
+
+def test_headers_of_headers_are_looked_at(tmp_path):
+    # a module was left as it was where only what its header includes had changed
+    (tmp_path / "one.h").write_text('#include <math.h>\n#include "two.h"\n')
+    (tmp_path / "two.h").write_text('#include "three.h"\n#include "absent.h"\n')
+    (tmp_path / "three.h").write_text('#include "one.h"\n')
+    found = with_included([str(tmp_path / "one.h")], tmp_path)
+    assert found == [str(tmp_path / f"{name}.h") for name in ("one", "two", "three")]
