@@ -29,8 +29,9 @@ def reads(X, y, solver, **parameters):
 @pytest.mark.parametrize("seed", [2, 7])
 def test_squared_hinge_leaves_the_dual_soon_where_rows_share_their_columns(seed):
     # 300,000 x 2^20 rows went through 120 reads of the dual in vain, and then 60 by products: with as many columns as
-    # rows its limit did not ask whether rows have anything to themselves
-    X, y = word_counts(20_000, 80_000, seed)
+    # rows its limit did not ask whether rows have anything to themselves. The ratio is 6.3 roots of kappa; at 80,000
+    # columns 4.8, where neither way is ahead by much
+    X, y = word_counts(20_000, 20_000, seed)
     assert reads(X, y, "auto", C=1.0) <= 1.3 * reads(X, y, "cg", C=1.0) < reads(X, y, "dual", C=1.0)
 
 
