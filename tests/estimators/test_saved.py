@@ -15,6 +15,7 @@ from sklearn.model_selection import KFold
 import cmargin
 from cmargin import baselines
 from cmargin._estimators.identity import InconsistentVersionWarning
+from cmargin.export.saved import class_of
 
 X, Y = blobs(n=200, d=5, k=3, spread=0.7)
 INDICATOR = np.eye(3, dtype=int)[Y]
@@ -55,6 +56,14 @@ def test_a_model_comes_back_to_the_bit(tmp_path, model, names):
     assert {name: repr(value) for name, value in other.get_params(deep=False).items()} == \
         {name: repr(value) for name, value in model.get_params(deep=False).items()}
     assert other.n_passes_ == model.n_passes_ and other.n_features_in_ == 5
+
+
+def test_every_class_that_can_save_can_be_loaded():
+    # the search of SLND, new, was saved and then refused as a class that there is not
+    kinds = [getattr(module, name) for module in (cmargin, baselines) for name in module.__all__]
+    kinds = [kind for kind in kinds if hasattr(kind, "save")]
+    assert {type(model) for model in MODELS} <= set(kinds)
+    assert [class_of(kind.__name__) for kind in kinds] == kinds
 
 
 def test_an_indicator_and_labels_of_objects(tmp_path):
