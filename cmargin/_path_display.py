@@ -8,6 +8,7 @@ from cmargin._figures import MARK, OKABE_ITO, _axes, _finish
 
 LABELS = {"coef": "weight", "gap": "relative duality gap", "objective": "objective (mean loss + penalty), at most",
           "n_nonzero": "columns with a weight"}
+NAMES = {"coef": "coefs", "gap": "gaps", "objective": "objectives", "n_nonzero": "n_nonzero"}     # of the path
 MOST_LINES = 30                # weights that are drawn; of more columns those that are largest somewhere
 
 
@@ -16,8 +17,8 @@ class PathDisplay:
 
     Parameters
     ----------
-    path : SmSVMPath
-        What `cmargin.smsvm_path` returns.
+    path : SmSVMPath or SLNDPath
+        What `cmargin.smsvm_path` or `cmargin.slnd_path` returns.
     name : str or None
         What the legend calls it.
 
@@ -45,17 +46,20 @@ class PathDisplay:
 
     @classmethod
     def from_path(cls, path: Any, *, name: str | None = None, **plot: Any) -> Self:
-        """Of what `cmargin.smsvm_path` or `SmSVMClassifier.path` has returned."""
+        """Of what `smsvm_path`, `slnd_path` or the method ``path`` of an estimator has returned."""
         return cls(path=path, name=name).plot(**plot)
 
     def plot(self, ax: Any = None, *, y: str = "coef", problem: int = 0, **style: Any) -> Self:
         """Draw ``y``, "coef", "gap", "objective" or "n_nonzero", of one problem against the penalty; ``style`` is
-        matplotlib's, of a line."""
+        matplotlib's, of a line. The classes of an `SLNDPath` share one gap and objective; it has no "n_nonzero"."""
         if y not in LABELS:
             raise ValueError(f"y must be one of {', '.join(map(repr, LABELS))}, got {y!r}")
-        ax, path = _axes(ax), self.path
-        values = {"coef": lambda: path.coefs, "gap": lambda: path.gaps, "objective": lambda: path.objectives,
-                  "n_nonzero": lambda: path.n_nonzero}[y]()[:, problem]
+        path = self.path
+        if not hasattr(path, NAMES[y]):
+            raise ValueError(f"{type(path).__name__} has no {NAMES[y]} to draw for y={y!r}")
+        values = getattr(path, NAMES[y])
+        ax, of_problem = _axes(ax), (slice(None), problem) if values.ndim > 1 else slice(None)
+        values = values[of_problem]
         self.fits_ = None
         if y == "coef":
             columns = np.argsort(-np.abs(values).max(axis=0), kind="stable")[:MOST_LINES]
@@ -65,7 +69,7 @@ class PathDisplay:
         else:
             color = OKABE_ITO[sum(artist.get_gid() == MARK for artist in ax.lines) % len(OKABE_ITO)]
             self.lines_ = ax.plot(path.l2s, values, gid=MARK, **{"color": color, "label": self.name, **style})
-            fitted = path.fitted_[:, problem]
+            fitted = path.fitted_[of_problem]
             self.fits_ = ax.scatter(path.l2s[fitted], values[fitted], s=14, color=color, zorder=3)
         ax.set_xscale("log" if path.l2s[-1] > 0 else "symlog")
         if not ax.xaxis_inverted():

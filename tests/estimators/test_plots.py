@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.svm import SVC  # noqa: E402
 
-from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifierCV, margins, smsvm_path  # noqa: E402
+from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifierCV, margins, slnd_path, smsvm_path  # noqa: E402
 from cmargin.plots import (  # noqa: E402
     OKABE_ITO,
     ConvergenceDisplay,
@@ -274,6 +274,18 @@ def test_path_display_draws_what_the_path_has():
         assert len(display.fits_.get_offsets()) == path.fitted_.sum() == path.n_fits
     with pytest.raises(ValueError, match="y must be one of"):
         PathDisplay.from_path(path, y="score")
+
+
+def test_a_multinomial_path_has_one_gap_for_all_classes():
+    # gaps and objectives were an IndexError
+    path = slnd_path(*blobs(n=200, d=5, k=3), l2s=np.geomspace(1, 1e-3, 20), tol=1e-2)
+    assert len(PathDisplay.from_path(path, problem=2).lines_) == 5
+    for y_axis, values in (("gap", path.gaps), ("objective", path.objectives)):
+        display = PathDisplay.from_path(path, y=y_axis)
+        assert (display.lines_[0].get_ydata() == values).all()
+        assert len(display.fits_.get_offsets()) == path.fitted_.sum() == path.n_fits
+    with pytest.raises(ValueError, match="SLNDPath has no n_nonzero"):
+        PathDisplay.from_path(path, y="n_nonzero")
 
 
 def test_a_search_is_its_mean_score_with_a_standard_error_and_what_was_chosen(two):
