@@ -12,6 +12,7 @@ from cmargin._estimators.base import open_data
 from cmargin._estimators.labels import encode_labels
 from cmargin._estimators.progress import say, warn_at_caller, warn_of
 from cmargin._estimators.smsvm_fit import l2_of, occurring_columns, settings_of, threads_of
+from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, is_real
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import RunClock
 from cmargin.solvers.path import PathSolver
@@ -142,8 +143,10 @@ class SmSVMPath:
             the fits that were made. ``duality_gap_`` may be above ``tol`` where ``l2s`` are far apart; give
             ``between=True`` or no ``l2s`` for a path on which it is nowhere.
         """
-        if not (np.isscalar(l2) and np.isfinite(l2) and (l2 > 0 or l2 in self.l2s)):
+        if not (is_real(l2, POSITIVE) or (is_real(l2, NOT_NEGATIVE) and l2 in self.l2s)):
             raise ValueError(f"l2 must be a positive number; got {l2!r}")
+        if l1 is not None and not is_real(l1, NOT_NEGATIVE):         # which would prove nothing
+            raise ValueError(f"l1 must be a number of at least 0; got {l1!r}")
         l1 = float(np.interp(-l2, -self.l2s, self.l1s)) if l1 is None else float(l1)
         points = [self._certified(pairs, float(l2), l1) for pairs in self._pairs]
         weights = [self._spread(point.w) for point in points]
@@ -224,7 +227,7 @@ def fit_path(estimator, X, y, sample_weight=None, *, l2s=None, Cs=None, n_l2s=10
     """`SmSVMPath`, by a copy of ``estimator``; parameters are those of `cmargin.smsvm_path`."""
     if isinstance(n_l2s, bool) or not isinstance(n_l2s, (int, np.integer)) or n_l2s < 2:
         raise ValueError(f"n_l2s must be a whole number, at least 2; got {n_l2s!r}.")
-    if l2_min is not None and not (np.isscalar(l2_min) and np.isfinite(l2_min) and l2_min > 0):
+    if l2_min is not None and not is_real(l2_min, POSITIVE):
         raise ValueError(f"l2_min must be a positive number or None; got {l2_min!r}.")
     begin, e = perf_counter(), clone(estimator).set_params(l2=None, C=None, warm_start=False)
     e._check_parameters()

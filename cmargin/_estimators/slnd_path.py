@@ -10,6 +10,7 @@ from cmargin._estimators.base import open_data
 from cmargin._estimators.labels import code_labels
 from cmargin._estimators.progress import say, warn_at_caller, warn_of
 from cmargin._estimators.slnd_fit import a_fit, optimum_settings, refuse_one_class, refuse_penalty, weights_of
+from cmargin._estimators.validation import POSITIVE, is_real
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import TimeUp
 from cmargin.solvers.multinomial.path import MultinomialPath, largest_l2
@@ -91,7 +92,7 @@ class SLNDPath:
             the fits that were made. ``duality_gap_`` may be above ``tol`` where ``l2s`` are far apart; give
             ``between=True`` or no ``l2s`` for a path on which it is nowhere.
         """
-        if not (np.isscalar(l2) and np.isfinite(l2) and l2 > 0):
+        if not is_real(l2, POSITIVE):
             raise ValueError(f"l2 must be a positive number; got {l2!r}")
         point = self._solver.certify(float(l2) * self._times)
         model = a_fit(clone(self._estimator).set_params(l2=float(l2)), point.W, point.bias, self.classes_)
@@ -114,7 +115,10 @@ def penalties_of(l2s, Cs, total_weight):
         raise ValueError(f"{name} must be a sequence of numbers, at least one; got shape {given.shape}.")
     if not ((given > 0) & np.isfinite(given)).all():
         raise ValueError(f"{name} must be finite and positive; got {given[~((given > 0) & np.isfinite(given))][:3]}.")
-    l2 = given if Cs is None else 1 / (given * total_weight)
+    with np.errstate(over="ignore", divide="ignore"):
+        l2 = given if Cs is None else 1 / (given * total_weight)
+    if not ((l2 > 0) & np.isfinite(l2)).all():
+        raise ValueError(f"{name} holds values so large or small that l2 = 1 / (C * {total_weight:g}) is no number.")
     falling = np.unique(l2)[::-1]
     if len(falling) < len(l2):
         warn_at_caller(f"{name} holds {len(l2) - len(falling)} of its penalties more than once; each is solved once.")
@@ -127,7 +131,7 @@ def fit_slnd_path(estimator, X, y, sample_weight=None, *, l2s=None, Cs=None, n_l
     """`SLNDPath`, by a copy of ``estimator``; parameters are those of `cmargin.slnd_path`."""
     if isinstance(n_l2s, bool) or not isinstance(n_l2s, (int, np.integer)) or n_l2s < 2:
         raise ValueError(f"n_l2s must be a whole number, at least 2; got {n_l2s!r}.")
-    if l2_min is not None and not (np.isscalar(l2_min) and np.isfinite(l2_min) and l2_min > 0):
+    if l2_min is not None and not is_real(l2_min, POSITIVE):
         raise ValueError(f"l2_min must be a positive number or None; got {l2_min!r}.")
     for name in ("callback", "checkpoint"):
         if getattr(estimator, name) is not None:

@@ -65,10 +65,9 @@ def check_parameter(estimator, name, value, *, options=(), integer=None, real=No
             return
         allowed.append(f"an int in the range {text}")
     if real:
-        low, high, text = real
-        if isinstance(value, numbers.Real) and not isinstance(value, bool) and low < as_float(value) <= high:
+        if is_real(value, real):
             return
-        allowed.append(f"a float in the range {text}")
+        allowed.append(f"a float in the range {real[2]}")
     if none:
         if value is None:
             return
@@ -85,6 +84,12 @@ def check_parameter(estimator, name, value, *, options=(), integer=None, real=No
     raise InvalidParameterError(
         f"The {name!r} parameter of {type(estimator).__name__} must be {wanted}. Got {value!r} instead."
     )
+
+
+def is_real(value, interval):
+    """Whether it is a number within an interval such as `POSITIVE`; True and False are none."""
+    low, high, _ = interval
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and low < as_float(value) <= high
 
 
 def as_float(value):

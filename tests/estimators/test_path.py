@@ -128,11 +128,20 @@ def test_a_path_goes_through_pickle_and_gives_up_no_proof():
     ({"l2s": []}, "at least one"), ({"l2s": [[1]]}, "sequence"), ({"l2s": "many"}, "sequence"),
     ({"l2s": [1], "Cs": [1]}, "not both"), ({"Cs": [0]}, "positive"), ({"Cs": [np.inf]}, "no certificate"),
     ({"l1_ratio": 1.0}, "l1_ratio"), ({"l1_ratio": 0.5, "l1": 1.0}, "not both"), ({"n_l2s": 1}, "n_l2s"),
-    ({"l2_min": 0}, "l2_min"), ({"l2s": [np.inf]}, "finite"),
+    ({"l2_min": 0}, "l2_min"), ({"l2_min": "least"}, "l2_min"), ({"l2s": [np.inf]}, "finite"),
 ], ids=str)
 def test_penalties_that_are_none(given, text):
     with pytest.raises(ValueError, match=text):
         smsvm_path(X, Y, **given)
+
+
+@pytest.mark.parametrize("l2, l1", [(0, None), (-1.0, None), ("a", None), ([1.0], None), (np.nan, None), (0.1, -1.0),
+                                    (0.1, np.nan), (0.1, np.inf), (0.1, "a")])
+def test_weights_at_penalties_that_are_none(l2, l1):
+    # an l1 of -1 was answered by weights with a gap of 0
+    path = smsvm_path(X, Y, l2s=[1, 1e-2], tol=1e-2)
+    with pytest.raises(ValueError, match="must be a"):
+        path.at(l2, l1)
 
 
 def test_penalties_in_any_order_and_twice():

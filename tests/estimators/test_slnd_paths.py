@@ -95,6 +95,7 @@ def test_bits_do_not_depend_on_threads():
     ({"l2s": []}, "at least one"), ({"l2s": [[1.0]]}, "at least one"), ({"l2s": "abc"}, "sequence of numbers"),
     ({"l2s": [1.0], "Cs": [1.0]}, "not both"), ({"Cs": [np.inf]}, "finite and positive"),
     ({"n_l2s": 1}, "n_l2s must be"), ({"l2_min": 0}, "l2_min must be"), ({"tol": 0.0}, "'tol'"),
+    ({"l2_min": "a"}, "l2_min must be"), ({"Cs": [1.0, 1e308]}, "so large or small"), ({"Cs": [5e-324]}, "so large or"),
 ])
 def test_refuses_penalties_that_are_none(given, said):
     with pytest.raises(ValueError, match=said):
