@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
+from cmargin._estimators.apart import is_indicator
 from cmargin._estimators.base import keeps_last_fit
 from cmargin._estimators.docs import CheckpointFile
 from cmargin._estimators.identity import check_checkpoint, checkpointer_of
@@ -66,8 +67,8 @@ class SLNDClassifierCV(PenaltySearch):
     verbose : bool or int, default=0
         True, or a number above 0: print a line after every penalty of a fold.
     checkpoint : path, `cmargin.Checkpoint` or None, default=None
-        File in which the scores are kept, as by `SLNDClassifier`, after a penalty of a fold: the next one begins from
-        zero then. ``estimator`` has none of its own.
+        File in which the scores are kept, as by `SLNDClassifier`, after a penalty of a fold, and where time, Ctrl-C or
+        an error ends the search: the next one begins from zero then. ``estimator`` has none of its own.
 
     Attributes
     ----------
@@ -190,7 +191,8 @@ class SLNDClassifierCV(PenaltySearch):
         place = self._place(run)
         total = data.weighed(self._estimator)[1]
         l2 = float(grid.strengths[place]) / (1 if grid.name == "l2" else total)
-        found = self._found(run, place) | {"l2_": l2, "C_": 1 / (l2 * total)}
+        strength = l2 * total                    # 0 for weights near the least number
+        found = self._found(run, place) | {"l2_": l2, "C_": 1 / strength if strength > 0 else np.inf}
         if self.refit:
             found |= self._refitted(X, data, l2, run)
         for name in [name for name in OF_A_REFIT if not self.refit and name in vars(self)]:
@@ -226,6 +228,9 @@ class SLNDClassifierCV(PenaltySearch):
         source = source_of(X, y)
         if not source.in_memory:
             source.refuse("A search, which trains on parts of the rows,")
+        if is_indicator(y):
+            raise ValueError("SLNDClassifierCV takes classes that exclude each other, not a label indicator; "
+                             "SmSVMClassifierCV, with an estimator of loss='logistic' for one, takes it.")
         classes, codes, _ = code_labels(y)
         refuse_penalty(estimator, estimator._loss_for(classes, codes, source), False)
         weights = None if sample_weight is None else _check_sample_weight(

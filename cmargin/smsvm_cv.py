@@ -56,8 +56,8 @@ class SmSVMClassifierCV(PenaltySearch):
     verbose : bool or int, default=0
         True, or a number above 0: print a line after every fit of a fold.
     checkpoint : path, `cmargin.Checkpoint` or None, default=None
-        File in which the scores are kept, as by `SmSVMClassifier`, after the fits of a fold: those that were under way
-        are made again. ``estimator`` has none of its own.
+        File in which the scores are kept, as by `SmSVMClassifier`, after the fits of a fold, and where time, Ctrl-C or
+        an error ends the search: fits that were under way are made again. ``estimator`` has none of its own.
     Cs : sequence of float or None, default=None
         Instead of ``l2s``: values of ``C`` to try, each of which is l2 = 1 / (C * sum of the weights of the rows) in
         every fold and in the final fit. ``np.inf``: no penalty.
@@ -278,7 +278,8 @@ class SmSVMClassifierCV(PenaltySearch):
         total = float(X.shape[0]) if weights_differ(best, source_of(X, y), weights) else \
             best._labels_and_weights(source_of(X, y), weights)[2]
         l2 = penalty_of(best, total).l2
-        return {"l2_": l2, "C_": best.C if best.C is not None else 1 / (l2 * total) if l2 > 0 else np.inf}
+        strength = l2 * total                    # 0 for weights near the least number too
+        return {"l2_": l2, "C_": best.C if best.C is not None else 1 / strength if strength > 0 else np.inf}
 
     def _refitted(self, X, y, weights, parameters, run):
         """Attributes of the fit to all rows, whose sentence on how far it got joins those of the folds."""

@@ -130,7 +130,7 @@ class PenaltySearch(ClassifierMixin, VersionInPickle, BaseEstimator):
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithm of `predict_proba` by the chosen estimator, from its scores."""
         check_is_fitted(self)
-        return self.best_estimator_.predict_log_proba(check_rows(self, X))
+        return self._best.predict_log_proba(check_rows(self, X))
 
     @available_if(_predicts)
     @lazy_on_workers

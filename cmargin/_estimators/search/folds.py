@@ -19,14 +19,23 @@ def splits(cv, X, y, routed):
     """
     shown = np.unique(y, return_inverse=True)[1] if y.dtype.kind == "S" else y
     folds = check_cv(cv, shown, classifier=True).split(X, shown, **routed)
-    return [(numbers_of_rows(train), numbers_of_rows(test)) for train, test in folds]
+    found = [(numbers_of_rows(train, X.shape[0]), numbers_of_rows(test, X.shape[0])) for train, test in folds]
+    without = [number for number, (train, _) in enumerate(found, 1) if not len(train)]
+    if without or not found:
+        raise ValueError(f"cv={cv!r} makes {f'fold {without[0]} without training rows' if without else 'no folds'}.")
+    return found
 
 
-def numbers_of_rows(rows):
+def numbers_of_rows(rows, n):
+    """The rows, of ``n``, that a splitter names by their numbers, those from the end negative, or by a mask."""
     rows = np.asarray(rows)
     rows = np.flatnonzero(rows) if rows.dtype == bool else rows
-    few = rows.dtype.kind in "iu" and rows.max(initial=0) <= np.iinfo(np.int32).max
-    return rows.astype(np.int32) if few else rows
+    if rows.ndim != 1 or (len(rows) and not (rows.dtype.kind in "iu" and -n <= rows.min() and rows.max() < n)):
+        raise ValueError(f"cv must name the rows of folds by whole numbers below the {n} rows that there are, or by "
+                         f"masks; got {rows!r}.")
+    few = n - 1 <= np.iinfo(np.int32).max
+    rows = rows.astype(np.int32 if few else np.int64)
+    return np.where(rows < 0, rows + n, rows).astype(rows.dtype, copy=False) if rows.min(initial=0) < 0 else rows
 
 
 def warn_of_lacking(classes, y, codes, folds):

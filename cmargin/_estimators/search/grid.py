@@ -96,6 +96,7 @@ def numbers_of(search, name, allowed, interval):
                                 f"the range {interval}. Got {given!r} instead.")
 
 
+@np.errstate(over="ignore", invalid="ignore")           # of rows that fits refuse, with a sentence
 def largest_l2(X, labels, weights):
     """An l2 from which on the hinge's weights are little more than the direction between the means of the classes.
 

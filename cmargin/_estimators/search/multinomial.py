@@ -127,17 +127,15 @@ class FoldPath:
         if named is not None and not (isinstance(named, str) and named in (ACCURACY, LOG_LOSS)):
             return self.by_scorer(found)
         weights = None if weights is None or not self.run.weighs else weights[test]
-        if weights is not None and not weights.any():
-            return np.nan
         met, codes = self.path.optima.met, self.rows.codes[test]
         scores = self.path.scores(found)[test]
         if named != LOG_LOSS:
-            return float(np.average(met[scores.argmax(axis=1)] == codes, weights=weights))
+            return self.run.posed.scoring.share(met[scores.argmax(axis=1)] == codes, weights)
         place = np.full(len(self.rows.classes), -1)
         place[met] = np.arange(len(met))
         at = place[codes]
         logarithms = log_softmax_of(scores.astype(float))[np.arange(len(at)), np.maximum(at, 0)]
-        return float(np.average(np.where(at < 0, IMPOSSIBLE, np.maximum(logarithms, IMPOSSIBLE)), weights=weights))
+        return self.run.posed.scoring.share(np.where(at < 0, IMPOSSIBLE, np.maximum(logarithms, IMPOSSIBLE)), weights)
 
     def by_scorer(self, found):
         """What a scorer says of the estimator, on a copy of the fold's rows."""
@@ -187,5 +185,7 @@ class PathSearchRun:
                     for _ in zip_longest(*ways):
                         pass
         except TimeUp:
-            if self.checkpointer.active:
+            pass
+        finally:                                 # an interrupt or an error of a scorer loses no score either
+            if self.n_left and self.checkpointer.active:
                 self.checkpointer.write(self.n_passes, self.folds)

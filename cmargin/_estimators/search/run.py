@@ -49,15 +49,17 @@ class SearchRun:
         return [step for step in self.steps if np.isnan(step.of(fold.fit_seconds))]
 
     def run(self):
-        if self.takes_paths():
-            with StandardArithmetic(), FitSlot(waits=self.deadline is None):
-                self.make_paths()
-        else:
-            for number in self.order():
-                if self.late() or not self.make(number):
-                    break
-        if self.n_left and self.checkpointer.active:
-            self.checkpointer.write(self.n_passes, self.folds)
+        try:
+            if self.takes_paths():
+                with StandardArithmetic(), FitSlot(waits=self.deadline is None):
+                    self.make_paths()
+            else:
+                for number in self.order():
+                    if self.late() or not self.make(number):
+                        break
+        finally:                                 # an interrupt or an error of a scorer loses no score either
+            if self.n_left and self.checkpointer.active:
+                self.checkpointer.write(self.n_passes, self.folds)
 
     # ---------------------------------------------------------------- paths
 

@@ -47,7 +47,7 @@ class Scoring:
         return float(self.scorer(model, X, y, **params))
 
     def share(self, right, sample_weight=None):
-        """The accuracy of rows of which ``right`` says whether their labels are."""
-        if sample_weight is not None and not np.any(sample_weight):
+        """The mean over rows of ``right``: of whether their labels are, the accuracy. NaN without a row that counts."""
+        if not len(right) or (sample_weight is not None and not np.any(sample_weight)):
             return np.nan
         return float(np.average(right, weights=None if sample_weight is None else in_range(sample_weight)))

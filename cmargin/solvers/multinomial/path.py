@@ -80,6 +80,7 @@ def certify(first, second, l2):
     return found
 
 
+@np.errstate(over="ignore", invalid="ignore")           # of rows that fits refuse, with a sentence
 def largest_l2(source, weight=None):
     """An l2 from which on weights are about the difference of the means of the classes, over l2: half the mean square
     of the rows' distance from their mean, which no curvature of the risk is above."""
@@ -148,7 +149,8 @@ class MultinomialPath:
         if result.stopped == "max_time":
             raise TimeUp
         if not np.isfinite(result.gap):
-            raise ValueError("X holds values so large that sums over its rows are not finite; scale the features.")
+            raise ValueError("X holds values so large, or the penalty is so small, that sums over its rows are not "
+                             "finite; scale the features.")
 
     def scores(self, certified):
         """(n_rows, n_classes met) scores of all rows by the weights; half a read where they are not the last fit's."""
