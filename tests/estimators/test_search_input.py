@@ -83,3 +83,30 @@ def test_an_interrupt_leaves_the_scores_so_far_in_the_checkpoint(kind, estimator
     search.fit(X, y)
     assert len(calls) == 6 + 3 and not (tmp_path / "search").exists()
     np.testing.assert_array_equal(search.scores_, kind(L2S, cv=4, **named).fit(X, y).scores_)
+
+
+@pytest.mark.parametrize("kind", [SmSVMClassifierCV, SLNDClassifierCV])
+def test_an_interrupt_of_the_last_fit_leaves_all_scores_in_the_checkpoint(kind, tmp_path, monkeypatch):
+    calls = []
+
+    def scoring(model, rows, labels):
+        calls.append(1)
+        return model.score(rows, labels)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    search = kind(L2S, cv=3, scoring=scoring, checkpoint=Checkpoint(tmp_path / "search", seconds=1000.0))
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(kind, "_refitted", interrupted)
+        search.fit(X, y)
+    assert search.fit(X, y).coef_.shape == (3, 4) and len(calls) == 6
+
+
+@pytest.mark.parametrize("search", [SmSVMClassifierCV(L2S, cv=3, estimator=SmSVMClassifier(loss="logistic")),
+                                    SLNDClassifierCV(L2S, cv=3)], ids=["smsvm", "slnd"])
+def test_weights_set_by_hand_are_those_of_logarithms_too(search):
+    # these were of the weights that were found
+    search = clone(search).fit(X, y)
+    search.coef_ = search.coef_[::-1].copy()
+    np.testing.assert_allclose(search.predict_log_proba(X), np.log(search.predict_proba(X)))

@@ -186,6 +186,6 @@ class PathSearchRun:
                         pass
         except TimeUp:
             pass
-        finally:                                 # an interrupt or an error of a scorer loses no score either
-            if self.n_left and self.checkpointer.active:
+        finally:                                 # an interrupt, of the fit to all rows too, or an error loses no score
+            if self.checkpointer.active:
                 self.checkpointer.write(self.n_passes, self.folds)

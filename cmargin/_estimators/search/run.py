@@ -57,8 +57,8 @@ class SearchRun:
                 for number in self.order():
                     if self.late() or not self.make(number):
                         break
-        finally:                                 # an interrupt or an error of a scorer loses no score either
-            if self.n_left and self.checkpointer.active:
+        finally:                                 # an interrupt, of the fit to all rows too, or an error loses no score
+            if self.checkpointer.active:
                 self.checkpointer.write(self.n_passes, self.folds)
 
     # ---------------------------------------------------------------- paths
