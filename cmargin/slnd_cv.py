@@ -68,7 +68,8 @@ class SLNDClassifierCV(PenaltySearch):
         True, or a number above 0: print a line after every penalty of a fold.
     checkpoint : path, `cmargin.Checkpoint` or None, default=None
         File in which the scores are kept, as by `SLNDClassifier`, after a penalty of a fold, and where time, Ctrl-C or
-        an error ends the search: the next one begins from zero then. ``estimator`` has none of its own.
+        an error ends the search. The next penalty begins from zero then, so that the rest of its fold is the same to
+        ``tol``, not to the bit. ``estimator`` has none of its own.
 
     Attributes
     ----------
