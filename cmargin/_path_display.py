@@ -55,9 +55,9 @@ class PathDisplay:
         if y not in LABELS:
             raise ValueError(f"y must be one of {', '.join(map(repr, LABELS))}, got {y!r}")
         path = self.path
-        if not hasattr(path, NAMES[y]):
+        values = getattr(path, NAMES[y], None)
+        if values is None:
             raise ValueError(f"{type(path).__name__} has no {NAMES[y]} to draw for y={y!r}")
-        values = getattr(path, NAMES[y])
         ax, of_problem = _axes(ax), (slice(None), problem) if values.ndim > 1 else slice(None)
         values = values[of_problem]
         self.fits_ = None

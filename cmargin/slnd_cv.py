@@ -67,8 +67,8 @@ class SLNDClassifierCV(PenaltySearch):
     verbose : bool or int, default=0
         True, or a number above 0: print a line after every penalty of a fold.
     checkpoint : path, `cmargin.Checkpoint` or None, default=None
-        File in which the scores are kept, as by `SLNDClassifier`, after a penalty of a fold, and where time, Ctrl-C or
-        an error ends the search. The next penalty begins from zero then, so that the rest of its fold is the same to
+        File in which the scores are kept, as by `SLNDClassifier`, after a penalty of a fold, and where time or Ctrl-C
+        ends the search. The next penalty begins from zero then, so that the rest of its fold is the same to
         ``tol``, not to the bit. ``estimator`` has none of its own.
 
     Attributes

@@ -56,8 +56,8 @@ class SmSVMClassifierCV(PenaltySearch):
     verbose : bool or int, default=0
         True, or a number above 0: print a line after every fit of a fold.
     checkpoint : path, `cmargin.Checkpoint` or None, default=None
-        File in which the scores are kept, as by `SmSVMClassifier`, after the fits of a fold, and where time, Ctrl-C or
-        an error ends the search: fits that were under way are made again. ``estimator`` has none of its own.
+        File in which the scores are kept, as by `SmSVMClassifier`, after the fits of a fold, and where time or Ctrl-C
+        ends the search: fits that were under way are made again. ``estimator`` has none of its own.
     Cs : sequence of float or None, default=None
         Instead of ``l2s``: values of ``C`` to try, each of which is l2 = 1 / (C * sum of the weights of the rows) in
         every fold and in the final fit. ``np.inf``: no penalty.

@@ -22,7 +22,7 @@ def splits(cv, X, y, routed):
     found = [(numbers_of_rows(train, X.shape[0]), numbers_of_rows(test, X.shape[0])) for train, test in folds]
     without = [number for number, (train, _) in enumerate(found, 1) if not len(train)]
     if without or not found:
-        raise ValueError(f"cv={cv!r} makes {f'fold {without[0]} without training rows' if without else 'no folds'}.")
+        raise ValueError(f"cv makes {f'fold {without[0]} without training rows' if without else 'no folds'}.")
     return found
 
 

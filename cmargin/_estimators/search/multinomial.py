@@ -186,6 +186,11 @@ class PathSearchRun:
                         pass
         except TimeUp:
             pass
-        finally:                                 # an interrupt, of the fit to all rows too, or an error loses no score
-            if self.checkpointer.active:
-                self.checkpointer.write(self.n_passes, self.folds)
+        except KeyboardInterrupt:
+            self.keep()
+            raise
+        self.keep()                              # an interrupt of the fit to all rows loses no score either
+
+    def keep(self):
+        if self.checkpointer.active:
+            self.checkpointer.write(self.n_passes, self.folds)

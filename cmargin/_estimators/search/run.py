@@ -57,9 +57,14 @@ class SearchRun:
                 for number in self.order():
                     if self.late() or not self.make(number):
                         break
-        finally:                                 # an interrupt, of the fit to all rows too, or an error loses no score
-            if self.checkpointer.active:
-                self.checkpointer.write(self.n_passes, self.folds)
+        except KeyboardInterrupt:
+            self.keep()
+            raise
+        self.keep()                              # an interrupt of the fit to all rows loses no score either
+
+    def keep(self):
+        if self.checkpointer.active:
+            self.checkpointer.write(self.n_passes, self.folds)
 
     # ---------------------------------------------------------------- paths
 
