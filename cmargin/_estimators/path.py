@@ -12,7 +12,7 @@ from cmargin._estimators.base import open_data
 from cmargin._estimators.labels import encode_labels
 from cmargin._estimators.progress import say, warn_at_caller, warn_of
 from cmargin._estimators.smsvm_fit import l2_of, occurring_columns, settings_of, threads_of
-from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, is_real
+from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, given_penalties, is_real
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import RunClock
 from cmargin.solvers.path import PathSolver
@@ -172,17 +172,10 @@ def asked_for(l2s, Cs, l1, l1_ratio):
     def l1_of(l2):
         return l1 if l1_ratio is None else times * l2
 
-    if l2s is not None and Cs is not None:
-        raise ValueError("Give l2s or Cs, not both.")
-    if l2s is None and Cs is None:
+    named = given_penalties(l2s, Cs)
+    if named is None:
         return None, l1_of
-    name, given = ("l2s", l2s) if Cs is None else ("Cs", Cs)
-    try:
-        given = np.asarray(given, float)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a sequence of numbers; got {given!r}.") from None
-    if given.ndim != 1 or len(given) == 0:
-        raise ValueError(f"{name} must be a sequence of numbers, at least one; got shape {given.shape}.")
+    name, given = named
     wrong = ~((given >= 0) & (given < np.inf)) if Cs is None else ~(given > 0)
     if wrong.any():
         raise ValueError(f"{name} must be {'finite and at least 0' if Cs is None else 'positive'}; got "

@@ -10,7 +10,7 @@ from cmargin._estimators.base import open_data
 from cmargin._estimators.labels import code_labels
 from cmargin._estimators.progress import say, warn_at_caller, warn_of
 from cmargin._estimators.slnd_fit import a_fit, optimum_settings, refuse_one_class, refuse_penalty, weights_of
-from cmargin._estimators.validation import POSITIVE, is_real
+from cmargin._estimators.validation import POSITIVE, given_penalties, is_real
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import TimeUp
 from cmargin.solvers.multinomial.path import MultinomialPath, largest_l2
@@ -102,17 +102,10 @@ class SLNDPath:
 
 def penalties_of(l2s, Cs, total_weight):
     """(n,) l2s, falling, each once, or None where they are to be chosen."""
-    if l2s is not None and Cs is not None:
-        raise ValueError("Give l2s or Cs, not both.")
-    if l2s is None and Cs is None:
+    named = given_penalties(l2s, Cs)
+    if named is None:
         return None
-    name, given = ("l2s", l2s) if Cs is None else ("Cs", Cs)
-    try:
-        given = np.asarray(given, float)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a sequence of numbers; got {given!r}.") from None
-    if given.ndim != 1 or len(given) == 0:
-        raise ValueError(f"{name} must be a sequence of numbers, at least one; got shape {given.shape}.")
+    name, given = named
     if not ((given > 0) & np.isfinite(given)).all():
         raise ValueError(f"{name} must be finite and positive; got {given[~((given > 0) & np.isfinite(given))][:3]}.")
     with np.errstate(over="ignore", divide="ignore"):

@@ -247,3 +247,19 @@ def sliceable(X):
     """Rows of any kind as an array or CSR matrix, from which numbers of rows pick; sparse arrays are checked first."""
     check_structure(X)
     return X.tocsr() if sp.issparse(X) else np.asarray(rows_array(X))
+
+
+def given_penalties(l2s, Cs):
+    """("l2s" or "Cs", its numbers (n,)) of a path, or None where neither is given; ValueError for both."""
+    if l2s is not None and Cs is not None:
+        raise ValueError("Give l2s or Cs, not both.")
+    if l2s is None and Cs is None:
+        return None
+    name, given = ("l2s", l2s) if Cs is None else ("Cs", Cs)
+    try:
+        given = np.asarray(given, float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a sequence of numbers; got {given!r}.") from None
+    if given.ndim != 1 or len(given) == 0:
+        raise ValueError(f"{name} must be a sequence of numbers, at least one; got shape {given.shape}.")
+    return name, given

@@ -1,5 +1,6 @@
 """The folds of a search: their rows, the classes that they lack, and how far each has come."""
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -97,3 +98,31 @@ class Fold:
     @staticmethod
     def begun(shape):
         return Fold(*(np.full(shape, np.nan) for _ in range(4)))
+
+
+class FoldsAtWork:
+    """Base of what makes the fits of a search: ``folds``, a `Fold` each, and the ``checkpointer`` that has them."""
+
+    @property
+    def scores(self):
+        """(n_folds, ...) over the grid."""
+        return np.stack([fold.scores for fold in self.folds])
+
+    @property
+    def n_passes(self):
+        """Reads of the data so far."""
+        return sum(fold.passes for fold in self.folds)
+
+    @contextmanager
+    def kept(self):
+        """Scores go into the checkpoint at an interrupt, and at the end: the fit to all rows may have one, too."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self._write()
+            raise
+        self._write()
+
+    def _write(self):
+        if self.checkpointer.active:
+            self.checkpointer.write(self.n_passes, self.folds)

@@ -1,5 +1,6 @@
 """A search along l2 of the multinomial optimum: folds by weights of 0, one path of optima each, no copies of rows."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from numbers import Integral
@@ -10,7 +11,7 @@ import numpy as np
 
 from cmargin._estimators.progress import say
 from cmargin._estimators.scores import log_softmax_of
-from cmargin._estimators.search.folds import Fold
+from cmargin._estimators.search.folds import Fold, FoldsAtWork
 from cmargin._estimators.search.grid import DEFAULT_L2S, SPAN, Grid, numbers_of
 from cmargin._estimators.slnd_fit import a_fit, optimum_settings
 from cmargin._estimators.validation import InvalidParameterError
@@ -149,7 +150,7 @@ class FoldPath:
         return run.posed.scoring(model, self.X_test, rows.y[self.test], **params)
 
 
-class PathSearchRun:
+class PathSearchRun(FoldsAtWork):
     """All fits of all folds: a fold after the other or, where time may end the search, all folds penalty by penalty."""
 
     def __init__(self, search, data, grid, rows, scoring, score_params, checkpointer, deadline):
@@ -161,36 +162,16 @@ class PathSearchRun:
         self.folds = checkpointer.found or [Fold.begun(grid.shape) for _ in rows]
 
     @property
-    def scores(self):
-        """(n_folds, n_penalties)."""
-        return np.stack([fold.scores for fold in self.folds])
-
-    @property
-    def n_passes(self):
-        return sum(fold.passes for fold in self.folds)
-
-    @property
     def n_left(self):
         return sum(len(self.steps) - fold.n_done for fold in self.folds)
 
     def run(self):
         ways = (FoldPath(self, number).advance() for number in range(len(self.folds)))
-        try:
-            with single_threaded_blas():
-                if self.deadline is None:
-                    for way in ways:
-                        for _ in way:
-                            pass
-                else:
-                    for _ in zip_longest(*ways):
+        with self.kept(), suppress(TimeUp), single_threaded_blas():
+            if self.deadline is None:
+                for way in ways:
+                    for _ in way:
                         pass
-        except TimeUp:
-            pass
-        except KeyboardInterrupt:
-            self.keep()
-            raise
-        self.keep()                              # an interrupt of the fit to all rows loses no score either
-
-    def keep(self):
-        if self.checkpointer.active:
-            self.checkpointer.write(self.n_passes, self.folds)
+            else:
+                for _ in zip_longest(*ways):
+                    pass

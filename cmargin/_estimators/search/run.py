@@ -8,12 +8,12 @@ import numpy as np
 from cmargin._core.util._fp_control import StandardArithmetic
 from cmargin._estimators.progress import say
 from cmargin._estimators.search.fits import CopiedFold
-from cmargin._estimators.search.folds import Fold
+from cmargin._estimators.search.folds import Fold, FoldsAtWork
 from cmargin._estimators.search.path_fold import PathFold, WholeRows, takes_paths
 from cmargin._runtime.fit_slots import FitSlot
 
 
-class SearchRun:
+class SearchRun(FoldsAtWork):
     """``rows``: pairs of training and test rows. ``said``: a sentence on every fit that fell short of the tolerance."""
 
     copied = CopiedFold
@@ -25,16 +25,6 @@ class SearchRun:
         self.folds = checkpointer.found or [Fold.begun(grid.shape) for _ in rows]
         self.at_hand = None                      # the fold whose rows are copied, and its copy
         self.of_best = None                      # the sentence on the fit to all rows
-
-    @property
-    def scores(self):
-        """(n_folds, ...) over the grid."""
-        return np.stack([fold.scores for fold in self.folds])
-
-    @property
-    def n_passes(self):
-        """Reads of the data so far."""
-        return sum(fold.passes for fold in self.folds)
 
     def late(self):
         return self.deadline is not None and perf_counter() >= self.deadline
@@ -49,7 +39,7 @@ class SearchRun:
         return [step for step in self.steps if np.isnan(step.of(fold.fit_seconds))]
 
     def run(self):
-        try:
+        with self.kept():
             if self.takes_paths():
                 with StandardArithmetic(), FitSlot(waits=self.deadline is None):
                     self.make_paths()
@@ -57,14 +47,6 @@ class SearchRun:
                 for number in self.order():
                     if self.late() or not self.make(number):
                         break
-        except KeyboardInterrupt:
-            self.keep()
-            raise
-        self.keep()                              # an interrupt of the fit to all rows loses no score either
-
-    def keep(self):
-        if self.checkpointer.active:
-            self.checkpointer.write(self.n_passes, self.folds)
 
     # ---------------------------------------------------------------- paths
 
