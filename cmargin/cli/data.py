@@ -4,7 +4,6 @@ import os
 from argparse import Namespace
 
 import numpy as np
-import scipy.sparse as sp
 
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin.cli.columns import NO_LABEL, place_and_features
@@ -14,7 +13,7 @@ from cmargin.cli.tables import Table, read_arff, read_csv, read_feather, read_pa
 from cmargin.data.containers import missing
 from cmargin.data.files import open_files
 from cmargin.data.files.arrays_in_files import array_of_npy
-from cmargin.data.files.matrices import read_10x, read_h5ad, read_hdf5, read_mat, read_mtx
+from cmargin.data.files.matrices import read_10x, read_h5ad, read_hdf5, read_mat, read_mtx, refuse_not_finite
 from cmargin.data.files.npz import read_npz
 from cmargin.data.files.sources import labels_of
 from cmargin.data.files.svmlight import read_svmlight
@@ -45,7 +44,7 @@ def read(path, options, known=None):
     for number, what in zip(table.X.shape, ("rows", "columns of features"), strict=True):
         if not number:
             raise ValueError(f"{path} has no {what}.")
-    _refuse_not_finite(path, table.X)
+    refuse_not_finite(path, table.X)
     if labels is not None:
         table.y = labels
     if known is not None and table.X.shape[1] != known.n_features:
@@ -132,17 +131,6 @@ def _read_labels(path, known):
         except UnicodeDecodeError:
             raise ValueError(f"{path}: labels in a file of their own must be .npy, or text with one a line.") from None
     return labels_from(lines, known)
-
-
-def _refuse_not_finite(path, X):
-    """Raise ValueError, with the row, for rows in memory that are not all finite; a table has named its columns."""
-    numbers = X.data if sp.issparse(X) else X
-    with np.errstate(over="ignore", invalid="ignore"):           # of a sum, which needs no array of its own
-        if not isinstance(numbers, np.ndarray) or np.isfinite(np.sum(numbers)) or np.isfinite(numbers).all():
-            return
-    wrong = np.flatnonzero(~np.isfinite(numbers.reshape(len(numbers), -1)).all(axis=1))
-    row = np.searchsorted(X.indptr, wrong[0], "right") if sp.issparse(X) else wrong[0] + 1
-    raise ValueError(f"{path}, row {row}: NaN or an infinite number; leave such rows out.")
 
 
 def _refuse_fractions(path, y):

@@ -142,7 +142,7 @@ def class_of(name):
 def try_out(path, model, scaler=None):
     """Raise ValueError where the parts of a model do not fit each other: they are tried on a row of zeros."""
     try:
-        if sp.issparse(getattr(model, "coef_", model)):          # the row would be as long as all columns
+        if hasattr(getattr(model, "coef_", None), "tocsr"):          # the row would be as long as all columns
             return
         if getattr(model, "refit", True):
             row = np.zeros((1, model.n_features_in_))
@@ -167,6 +167,6 @@ def _check(model):
         raise ValueError(f"coef_ of shape {shape} beside intercept_ of {intercept.shape} and {n} features")
     if classes.ndim != 1 or (shape[0] != len(classes) and (shape[0], len(classes)) != (1, 2)):
         raise ValueError(f"{shape[0]} rows of coef_ for {len(classes)} classes")
-    for numbers in (coef.data if sp.issparse(coef) else coef, intercept):
+    for numbers in (coef.data if hasattr(coef, "tocsr") else coef, intercept):
         if numbers.dtype.kind != "f" or not np.isfinite(numbers).all():
             raise ValueError("weights that are no finite floats")

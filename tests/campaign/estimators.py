@@ -7,7 +7,7 @@ ESTIMATORS = ("SLNDClassifier", "BSNClassifier", "SmSVMClassifier", "SmSVMClassi
               "BalancedSGDClassifier",
               "CGDescentClassifier", "CatoniHingeClassifier", "NesterovClassifier", "ODMClassifier",
               "PreconditionedSGDClassifier", "ProjectionProfileClassifier", "SGDQNClassifier")
-SEARCHES = ("SmSVMClassifierCV", "SLNDClassifierCV")     # take cv= and an estimator, and no indicator
+SEARCHES = ("SmSVMClassifierCV", "SLNDClassifierCV")     # take cv= and an estimator
 WAYS = {
     "SLNDClassifier": [{}, {"loss": "squared"}, {"tail": "drop", "hessian_refresh": 2}, {"step_size": "theory"},
                        {"negatives_per_positive": None}, {"loss": "multinomial"},

@@ -209,3 +209,14 @@ def _rows(path, X):
     check_structure(X)                           # the conversion follows the indices wherever they point
     X = X.tocsr() if sp.issparse(X) else np.asarray(X)
     return X if X.dtype in (np.float32, np.float64) else X.astype(float)
+
+
+def refuse_not_finite(path, X):
+    """Raise ValueError, with the row, for rows in memory that are not all finite; a table has named its columns."""
+    numbers = X.data if sp.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):           # of a sum, which needs no array of its own
+        if not isinstance(numbers, np.ndarray) or np.isfinite(np.sum(numbers)) or np.isfinite(numbers).all():
+            return
+    wrong = np.flatnonzero(~np.isfinite(numbers.reshape(len(numbers), -1)).all(axis=1))
+    row = np.searchsorted(X.indptr, wrong[0], "right") if sp.issparse(X) else wrong[0] + 1
+    raise ValueError(f"{path}, row {row}: NaN or an infinite number; leave such rows out.")
