@@ -14,6 +14,7 @@ from cmargin._estimators.validation import POSITIVE, given_penalties, is_real
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import TimeUp
 from cmargin.solvers.multinomial.path import MultinomialPath, largest_l2
+from cmargin.solvers.path_range import spaced
 
 
 class SLNDPath:
@@ -151,14 +152,16 @@ def fit_slnd_path(estimator, X, y, sample_weight=None, *, l2s=None, Cs=None, n_l
                 raise TimeoutError(f"max_time={e.max_time} s was over before the first fit; nothing is known.") \
                     from None
         solver.let_go()
-    ends = [pair.l2 / times for pair in (solver.pairs[0], solver.pairs[-1])]
-    path = SLNDPath(e, spaced(*ends, n_l2s) if l2s is None else l2s, solver, classes)
+    ends = [pair.l2 / times for pair in (solver.pairs.pairs[0], solver.pairs.pairs[-1])]
+    if l2s is None:
+        l2s = spaced(*ends, n_l2s) if ends[0] > ends[1] else ends[:1]
+    path = SLNDPath(e, np.asarray(l2s), solver, classes)
     warn_of(shortfall_of(path, solver, e, settings.tol))
     return path
 
 
 def points_of(solver, l2s, largest, l2_min, between, times):
-    """Yield what is `Certified`, while the path is fitted."""
+    """Yield what is `Found`, while the path is fitted."""
     if l2s is None:
         least = None if l2_min is None else l2_min * times
         yield from solver.intervals(max(largest, least or 0.0), least)
@@ -166,13 +169,6 @@ def points_of(solver, l2s, largest, l2_min, between, times):
         yield from solver.intervals(l2s[0] * times, l2s[-1] * times)
     else:
         yield from (found for _, found in solver.along(l2s * times))
-
-
-def spaced(largest, least, n):
-    """(n,) from the largest to the least, evenly in their logarithms, ends exact."""
-    l2s = np.geomspace(largest, least, n)
-    l2s[0], l2s[-1] = largest, least
-    return l2s if largest > least else l2s[:1]
 
 
 def shortfall_of(path, solver, estimator, tol):

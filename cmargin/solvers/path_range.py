@@ -17,6 +17,7 @@ LEAST = 1e-12                  # of the same: no path goes further by itself
 TENTH = 0.1                    # an l2 over the one before, on the way down
 LOOKS = 8                      # parts of the interval between two fits, at whose ends gaps are evaluated
 NEAREST = 1.0001               # an l2 over the next between which no fit is made
+SPAN = 1e-6                    # the weakest of penalties that are chosen, over the strongest
 HALVINGS = 40                  # of a logarithmic interval, in which a first penalty is looked for
 
 

@@ -41,9 +41,10 @@ def test_bounds_between_two_fits_hold_the_objective_and_the_optimum(dtype, inter
         found = path.certify(l2)
         best, _ = solve(X, labels, weight, K, Settings(l2, 1e-9, intercept))
         own = objective(X, labels, weight, found.W, found.bias, l2)
-        assert own <= found.objective * (1 + 1e-9) and found.dual <= best.objective * (1 + 1e-9)
+        assert own <= found.objective * (1 + 1e-9) and found.proven.dual <= best.objective * (1 + 1e-9)
         assert found.gap >= (own - best.objective) / own - 1e-9
-    assert len(path.certify(5e-2).parts) == 2 and path.certify(1e-1).solved and not path.certify(5e-2).solved
+    assert len(path.certify(5e-2).proven.primal_parts) == 2
+    assert path.certify(1e-1).solved and not path.certify(5e-2).solved
 
 
 @pytest.mark.parametrize("name, tol", [("wine", 1e-3), ("digits", 1e-2)])

@@ -6,9 +6,9 @@ from numbers import Integral
 import numpy as np
 
 from cmargin._estimators.validation import InvalidParameterError
+from cmargin.solvers.path_range import SPAN
 
 DEFAULT_L2S = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-SPAN = 1e-6                      # the weakest of penalties that are chosen, over the strongest
 ROWS_OF_SCORES = 1 << 16         # times problems, that are scored at a time
 
 
@@ -78,7 +78,7 @@ def grid_of(search, largest_l2):
         return Grid("l2", DEFAULT_L2S, l1s)
     if isinstance(search.l2s, Integral):
         top = largest_l2()
-        return Grid("l2", np.geomspace(SPAN * top, top, int(search.l2s)) if search.l2s > 1 else [top], l1s)
+        return Grid("l2", chosen_l2s(top, search.l2s), l1s)
     return Grid("l2", numbers_of(search, "l2s", np.isfinite, "[0.0, inf)"), l1s)
 
 
@@ -114,3 +114,8 @@ def largest_l2(X, labels, weights):
     for lo in range(0, n, rows):
         largest = max(largest, np.abs(X[lo:lo + rows] @ directions - centre @ directions).max())
     return float(largest) if 0 < largest < np.inf else 1.0
+
+
+def chosen_l2s(top, n):
+    """(n,) penalties up to ``top``, evenly in their logarithms."""
+    return np.geomspace(SPAN * top, top, int(n)) if n > 1 else np.array([top])

@@ -12,7 +12,7 @@ import numpy as np
 from cmargin._estimators.progress import say
 from cmargin._estimators.scores import log_softmax_of
 from cmargin._estimators.search.folds import Fold, FoldsAtWork
-from cmargin._estimators.search.grid import DEFAULT_L2S, SPAN, Grid, numbers_of
+from cmargin._estimators.search.grid import DEFAULT_L2S, Grid, chosen_l2s, numbers_of
 from cmargin._estimators.slnd_fit import a_fit, optimum_settings
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin._runtime.blas_threads import single_threaded_blas
@@ -55,7 +55,7 @@ def path_grid_of(search, largest):
         return PathGrid("l2", DEFAULT_L2S)
     if isinstance(search.l2s, Integral):
         top = largest()
-        return PathGrid("l2", np.geomspace(SPAN * top, top, int(search.l2s)) if search.l2s > 1 else [top])
+        return PathGrid("l2", chosen_l2s(top, search.l2s))
     return PathGrid("l2", numbers_of(search, "l2s", positive, "(0.0, inf)"))
 
 

@@ -26,8 +26,17 @@ import numpy as np
 from scipy.linalg import LinAlgError, solve_triangular
 from scipy.special import expit, xlog1py
 
+from cmargin._core.losses._losses import LOSS_IDS, evaluate
+
 FREE = 1e-4                      # of a row's weight or room, what may be left in a free intercept's column
 TINY = 1e-300                    # below which a number counts as 0 where it would be divided by
+
+
+def evaluated(name, z):
+    """(3, n): value, slope and curvature of a smooth loss at the margins z, as fits have them."""
+    found = np.empty((3, len(z)))
+    evaluate(LOSS_IDS[name], np.ascontiguousarray(z, float), *found)
+    return found
 
 
 class Hinge:
@@ -49,22 +58,28 @@ class Hinge:
         return 1.0 - a, a
 
 
-class SquaredHinge:
+class Smooth:
+    """Base of smooth losses: those that fits have, by their ``name`` there."""
+
+    smooth, name = True, ""
+
+    @classmethod
+    def value(cls, z):
+        return evaluated(cls.name, z)[0]
+
+    @classmethod
+    def dual(cls, z):
+        return -evaluated(cls.name, z)[1]
+
+    @classmethod
+    def curvature(cls, z):
+        return evaluated(cls.name, z)[2]
+
+
+class SquaredHinge(Smooth):
     """F(z) = max(0, 1 - z)^2; a >= 0."""
 
-    smooth = True
-
-    @staticmethod
-    def value(z):
-        return np.maximum(0.0, 1.0 - z) ** 2
-
-    @staticmethod
-    def dual(z):
-        return 2.0 * np.maximum(0.0, 1.0 - z)
-
-    @staticmethod
-    def curvature(z):
-        return np.where(z < 1.0, 2.0, 0.0)
+    name = "squared_hinge"
 
     @staticmethod
     def gap(z, a):
@@ -75,22 +90,10 @@ class SquaredHinge:
         return np.full(len(a), np.inf), a
 
 
-class Logistic:
+class Logistic(Smooth):
     """F(z) = ln(1 + e^-z); 0 <= a <= 1."""
 
-    smooth = True
-
-    @staticmethod
-    def value(z):
-        return np.logaddexp(0.0, -z)
-
-    @staticmethod
-    def dual(z):
-        return expit(-z)
-
-    @staticmethod
-    def curvature(z):
-        return expit(z) * expit(-z)
+    name = "logistic"
 
     @staticmethod
     def gap(z, a):
@@ -105,7 +108,7 @@ class Logistic:
         return 1.0 - a, a
 
 
-LOSSES = {"hinge": Hinge, "squared_hinge": SquaredHinge, "logistic": Logistic}
+LOSSES = {"hinge": Hinge, SquaredHinge.name: SquaredHinge, Logistic.name: Logistic}
 
 
 @dataclass

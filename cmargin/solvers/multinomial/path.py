@@ -1,14 +1,9 @@
 """Multinomial optima of the same rows along penalties, each certified, and solved for only where no other proves it.
 
-A point (W, b) has the objective R + l2 |W|^2 / 2 at any l2, R its risk; a dual point has E - |V|^2 / (2 l2), and E
-and V know nothing of l2. So one pair proves a gap for an interval of penalties (Giesen, Jaggi and Laue 2012): found at
-l2 it has, at l2', about that gap and |W|^2 (l2' - l2)^2 / (2 l2') more. Two pairs prove far more between them, as R is
-convex and E concave. For 0 <= k <= 1
-
-    P(k W1 + (1 - k) W2) <= k R1 + (1 - k) R2 + (l2 / 2) |k W1 + (1 - k) W2|^2,
-    D(k p1 + (1 - k) p2) >= k E1 + (1 - k) E2 - |k V1 + (1 - k) V2|^2 / (2 l2),
-
-each at a k of its own, the best of which a quadratic gives.
+A point (W, b) has the objective R + l2 |W|^2 / 2 at any l2, R its risk; a dual point has E - |V|^2 / (2 l2), and E and
+V know nothing of l2. So points found at some penalties prove a gap at others as those of one binary problem do
+(`cmargin.solvers.certified`), with E for S and V for v: E is concave in the probabilities p, and t times p
+beside 1 - t times the labels has an E of t E at least, and t V.
 """
 
 from dataclasses import dataclass, replace
@@ -17,67 +12,61 @@ import numpy as np
 
 from cmargin._runtime.clock import TimeUp
 from cmargin.data.arrays import squares
-from cmargin.solvers.multinomial.newton import TINY, Optima
+from cmargin.solvers.certified import Bracket, Certified, Pair, Pairs
+from cmargin.solvers.multinomial.newton import Optima
 from cmargin.solvers.newton.working_set import DEEPER
+from cmargin.solvers.path_range import SPAN
 
 BETWEEN = 0.95               # of the tolerance, where it is looked at between penalties
 INSIDE = 8                   # places of an interval at which it is looked at
 ROWS = 1024                  # that are squared at a time
-SPAN = 1e-6                  # the weakest of penalties that are chosen, over the strongest
 IN_VAIN = 100.0              # ratio of penalties over which the training error has not fallen: then it falls no more
 
 
-class Pair:
-    """A primal and a dual point found at ``l2``, and the numbers that others are made of."""
+class Optimum(Pair):
+    """A primal and a dual point of all classes found at ``l2``: ``w`` has W, row by row, and the intercepts behind."""
 
     def __init__(self, result, l2):
-        self.l2, self.W, self.bias, self.V = l2, result.W, result.bias, result.v
-        self.square, self.v_square = float(np.sum(result.W**2)), float(np.sum(result.v**2))
+        self.l2, self.l1, self.noise, self.size, self.a = l2, 0.0, 0.0, 0.0, None
+        self.w, self.v = np.concatenate([result.W.ravel(), result.bias]), result.v.ravel()
+        self.square, self.v_square = float(np.sum(result.W**2)), float(self.v @ self.v)
         self.risk, self.total = result.objective - l2 / 2 * self.square, result.total
 
 
 @dataclass
-class Certified:
-    """Weights and what is proven of them at ``l2``: ``objective`` is at least theirs, ``dual`` at most the minimum."""
+class Found:
+    """Weights at ``l2``, and what is proven of them."""
 
-    l2: float
-    objective: float
-    dual: float
-    parts: tuple             # of (part, `Pair`): the weights are the sum of part times W
-    solved: bool             # found by a fit at this very penalty
+    proven: Certified
+    shape: tuple             # of W
+
+    @property
+    def l2(self):
+        return self.proven.l2
+
+    @property
+    def objective(self):
+        return self.proven.objective
 
     @property
     def gap(self):
-        """(P - D) / P."""
-        return max(0.0, self.objective - self.dual) / max(self.objective, TINY)
+        return self.proven.gap
+
+    @property
+    def solved(self):
+        """Whether they were found by a fit at this very penalty."""
+        parts = self.proven.primal_parts
+        return len(parts) == 1 and parts[0][1].l2 == self.l2
 
     @property
     def W(self):
         """(n_classes, n_features) a new array."""
-        return sum(part * pair.W for part, pair in self.parts)
+        return self.proven.w[:self.shape[0] * self.shape[1]].reshape(self.shape)
 
     @property
     def bias(self):
-        return sum(part * pair.bias for part, pair in self.parts)
-
-
-def certify(first, second, l2):
-    """`Certified` at ``l2`` by the best that two pairs prove; or by one, given twice."""
-    objective, best = min(((one.risk + l2 / 2 * one.square, one) for one in (first, second)), key=lambda of: of[0])
-    found = Certified(l2, objective, max(one.total - one.v_square / (2 * l2) for one in (first, second)),
-                      ((1.0, best),), best.l2 == l2)
-    if first is second or found.solved:
-        return found
-    a, b = first, second
-    product, v_product = float(np.sum(a.W * b.W)), float(np.sum(a.V * b.V))
-    k = least_of(a.risk - b.risk + l2 * (product - b.square), l2 * (a.square - 2 * product + b.square))
-    value = k * a.risk + (1 - k) * b.risk + l2 / 2 * mixed_square(k, a.square, product, b.square)
-    if value < found.objective:
-        found.objective, found.parts = value, ((k, a), (1 - k, b))
-    k = least_of(b.total - a.total + (v_product - b.v_square) / l2, (a.v_square - 2 * v_product + b.v_square) / l2)
-    value = k * a.total + (1 - k) * b.total - mixed_square(k, a.v_square, v_product, b.v_square) / (2 * l2)
-    found.dual = max(found.dual, value)
-    return found
+        """(n_classes,) a new array."""
+        return self.proven.w[self.shape[0] * self.shape[1]:]
 
 
 @np.errstate(over="ignore", invalid="ignore")           # of rows that fits refuse, with a sentence
@@ -93,15 +82,6 @@ def largest_l2(source, weight=None):
     return spread / 2 if 0 < spread < np.inf else 1.0
 
 
-def least_of(slope, bend):
-    """Where slope k + bend k^2 / 2 is least, 0 <= k <= 1."""
-    return min(1.0, max(0.0, -slope / bend)) if bend > 0 else float(slope < 0)
-
-
-def mixed_square(k, a, product, b):
-    return k * k * a + 2 * k * (1 - k) * product + (1 - k)**2 * b
-
-
 class MultinomialPath:
     """The rows of `Optima` at any penalties; ``settings.tol`` is what is proven at each.
 
@@ -111,17 +91,17 @@ class MultinomialPath:
     def __init__(self, source, labels, weight, n_classes, settings):
         self.data, self.settings = (source, labels, weight, n_classes), settings
         self.optima = self.last = self.before = self.stopped = None
-        self.pairs, self.passes, self.n_solved, self.fit_tol = [], 0.0, 0, settings.tol
+        self.pairs, self.shape = Pairs(), (n_classes, source.n_features)
+        self.passes, self.n_solved, self.fit_tol = 0.0, 0, settings.tol
 
     def certify(self, l2):
-        """`Certified` by the pairs next to ``l2``, whatever its gap is; None before any fit."""
-        if not self.pairs:
-            return None
-        place = int(np.searchsorted([-one.l2 for one in self.pairs], -l2))
-        return certify(self.pairs[max(0, place - 1)], self.pairs[min(place, len(self.pairs) - 1)], l2)
+        """`Found` by the fit at ``l2``, or by those next to it, whatever its gap is; None before any fit."""
+        own = next((one for one in self.pairs.pairs if one.l2 == l2), None)
+        proven = self.pairs.certify(l2) if own is None else Bracket(own, own).certify(l2)
+        return None if proven is None else Found(proven, self.shape)
 
     def solve(self, l2):
-        """`Certified` to ``tol``, by a fit where the pairs so far prove less."""
+        """`Found` to ``tol``, by a fit where the pairs so far prove less."""
         known = self.certify(l2)
         if known is None or not known.gap <= self.settings.tol:
             self._fit(l2)
@@ -144,23 +124,24 @@ class MultinomialPath:
         if result.stopped != "tol":
             self.stopped = result.stopped
         if np.isfinite(result.gap):
-            self.before, self.last, self.n_solved = here, Pair(result, l2), self.n_solved + 1
-            self.pairs = sorted([one for one in self.pairs if one.l2 != l2] + [self.last], key=lambda one: -one.l2)
+            self.before, self.last, self.n_solved = here, Optimum(result, l2), self.n_solved + 1
+            self.pairs.add(self.last)
         if result.stopped == "max_time":
             raise TimeUp
         if not np.isfinite(result.gap):
             raise ValueError("X holds values so large, or the penalty is so small, that sums over its rows are not "
                              "finite; scale the features.")
 
-    def scores(self, certified):
+    def scores(self, found):
         """(n_rows, n_classes met) scores of all rows by the weights; half a read where they are not the last fit's."""
         run = self.optima.run
-        if certified.parts[0][1] is self.last and len(certified.parts) == 1:
+        parts = found.proven.primal_parts
+        if len(parts) == 1 and parts[0][1] is self.last:
             return run.source.scores
         V, n, met = np.empty_like(run.V), run.source.n_features, self.optima.met
-        V[:n] = certified.W[met].T
+        V[:n] = found.W[met].T
         if run.settings.fit_intercept:
-            V[n] = certified.bias[met]
+            V[n] = found.bias[met]
         before = run.source.reads
         scores = run.source.scores_at(V)
         self.passes += run.source.reads - before
@@ -173,7 +154,7 @@ class MultinomialPath:
     # ------------------------------------------------------------ from penalty to penalty
 
     def along(self, l2s):
-        """Yield (place, `Certified`) of every penalty, ``l2s`` falling; no fit where two farther apart prove both."""
+        """Yield (place, `Found`) of every penalty, ``l2s`` falling; no fit where two farther apart prove both."""
         ratio, at = 1.0, 0
         if len(l2s):
             yield 0, self.solve(l2s[0])
@@ -189,7 +170,7 @@ class MultinomialPath:
             ratio, at = self._next_ratio(l2s[at], l2s[far], gap), far
 
     def intervals(self, top, least):
-        """Yield `Certified` at penalties from ``top`` down that prove every penalty between them to ``tol``.
+        """Yield `Found` at penalties from ``top`` down that prove every penalty between them to ``tol``.
 
         The last is at ``least``; None: where the training error has fallen no more for long, or at `SPAN` of ``top``.
         """
