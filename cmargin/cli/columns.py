@@ -7,8 +7,9 @@ import numpy as np
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder
 
+from cmargin.cli.labels import MISSING
+
 NO_LABEL = object()              # given as the label's column where labels are in a file of their own
-MISSING = ("", "nan", "na")      # texts, in small letters, that stand for a number that is not there
 SHOWN = 40                       # characters of a cell in a message
 
 

@@ -1,6 +1,8 @@
 """Files that are damaged, or nearly what they should be: one sentence, never the end of the process."""
 
+import contextlib
 import gzip
+import io
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from trees import NAMES, X, Y, failed
 
 from cmargin.__main__ import main
 from cmargin.cli.model import load
+from cmargin.data.files import matrices
 
 FIT = ("--model", "m", "--quiet")
 N = len(Y)
@@ -152,3 +155,18 @@ def test_genes_in_another_order_are_known_by_their_names(folder, capsys):
         said.append(capsys.readouterr().out)
     assert said[0] == said[1]
     assert "less.h5ad has no column 'g2'" in failed(capsys, "predict", "less.h5ad", "--model", "m")
+
+
+def test_an_interrupt_at_the_end_of_matrix_market_is_one(tmp_path, monkeypatch):
+    # the matrix was whole by then, and Ctrl-C was lost
+    class Interrupted(io.BytesIO):
+        def read(self, n=-1):
+            found = super().read(n)
+            if not found:
+                raise KeyboardInterrupt
+            return found
+
+    text = b"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 2 2\n"
+    monkeypatch.setattr(matrices, "opened_text", lambda path: contextlib.nullcontext(Interrupted(text)))
+    with pytest.raises(KeyboardInterrupt):
+        matrices.read_mtx("d.mtx", None)

@@ -1,6 +1,7 @@
 """Files that hold a matrix of features beside other arrays: MATLAB, HDF5, AnnData, 10x and Matrix Market."""
 
 import os
+from importlib import import_module
 
 import numpy as np
 import scipy.io
@@ -17,7 +18,7 @@ REFERRED = "#refs#"      # the group in which MATLAB keeps what is in cells
 def library(name, path, wanted):
     """The module ``name``; ImportError, with the file and what to install, where it is not there."""
     try:
-        return __import__(name)
+        return import_module(name)
     except ImportError:
         raise ImportError(f"{path} is read by {wanted}, which is not installed (python -m pip install {wanted}).") \
             from None
@@ -28,17 +29,12 @@ def read_mat(path, options):
     try:
         arrays = {name: value for name, value in scipy.io.loadmat(path).items() if not name.startswith("__")}
     except NotImplementedError:
-        return _read_hdf5(path, options, of_matlab=True)
+        return read_hdf5(path, options, of_matlab=True)
     except FileNotFoundError:
         raise
     except Exception as error:                   # of a damaged file, whatever SciPy meets
         raise ValueError(f"{path} cannot be read as a MATLAB file: {error}") from None
     return _chosen(path, {name: _of_cells(value) for name, value in arrays.items()}, options)
-
-
-def read_hdf5(path, options):
-    """Return (X, y) of HDF5; ``file.h5:/group/dataset`` names the features, as ``--features-key`` does."""
-    return _read_hdf5(path, options)
 
 
 def read_mtx(path, options):
@@ -47,9 +43,9 @@ def read_mtx(path, options):
         quiet = _Quiet(file)
         try:
             X = scipy.io.mmread(quiet)
+            quiet.tell_error()
         except (ValueError, OverflowError, TypeError, MemoryError) as error:
-            if quiet.error is not None:
-                raise quiet.error from None
+            quiet.tell_error()
             raise ValueError(f"{path} cannot be read as Matrix Market: {error}") from None
     return _rows(path, X), None
 
@@ -60,6 +56,11 @@ class _Quiet:
 
     def __init__(self, file):
         self.file, self.error = file, None
+
+    def tell_error(self):
+        """Raise what happened, an interrupt too; nothing where all could be read."""
+        if self.error is not None:
+            raise self.error from None
 
     def read(self, n=-1):
         return self._tried(b"", self.file.read, n)
@@ -104,7 +105,8 @@ def read_h5ad(path, label):
     return _rows(path, data.X), y, list(map(str, data.var_names))
 
 
-def _read_hdf5(path, options, of_matlab=False):
+def read_hdf5(path, options, of_matlab=False):
+    """Return (X, y) of HDF5; ``of_matlab``: of MATLAB 7.3, with its arrays turned over."""
     h5py = library("h5py", path, "h5py")
     arrays = {}
 
