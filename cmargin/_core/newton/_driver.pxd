@@ -17,8 +17,5 @@ cdef void go_on(newton_state *at) noexcept nogil
 
 # ---- for another driver of the same state, `_published`
 cdef void settled(newton_state *at) noexcept nogil
-
-# S of the best dual variables, less what rounding of a balance may cost
-cdef double total_held(const newton_state *at) noexcept nogil
 cdef void ask_evaluation(newton_state *at, phase_id phase, move_kind move, const double *direction, double step,
                          double width, bint with_hessian) noexcept nogil

@@ -30,7 +30,7 @@ from cmargin._core.newton._line cimport search_tell
 from cmargin._core.newton._penalty_path cimport begin_l1_path, follow_path, leave_path
 from cmargin._core.newton._point cimport (
     after_evaluation, at_work, floor_of, gap_of, is_counted, judge, measure_columns, measure_gradient_at_zero,
-    no_read_left, record_margins, rounding_of, smoothing_error, take_objective, take_sums,
+    no_read_left, record_margins, rounding_of, smoothing_error, take_objective, take_sums, total_held,
 )
 from cmargin._core.newton._smoothing cimport back_up, next_width, width_after
 from cmargin._core.newton._state cimport (
@@ -40,10 +40,10 @@ from cmargin._core.newton._state cimport (
 )
 from cmargin._core.newton._step_end cimport begin_line, is_certified, is_good_enough, is_poor, rule_of
 from cmargin._core.newton._working_set cimport is_too_short, wants_working_set, width_after_working_set
-from cmargin._core.newton.direction._block cimport choose_columns, columns_wait, solve_block
+from cmargin._core.newton.direction._block cimport columns_wait, solve_block
 from cmargin._core.newton.direction._chord cimport chord_direction, leaves_zero, may_be_the_last
 from cmargin._core.newton.direction._l1_columns cimport begin_columns, columns_tell
-from cmargin._core.newton.direction._l1_rows cimport begin_rows, is_next_in_rows, rows_tell
+from cmargin._core.newton.direction._l1_rows cimport begin_rows, choose_unknowns, rows_tell
 from cmargin._core.newton.direction._lagged cimport (
     begin_lagged, is_straight, keeps_curvature, lagged_step_done, lagged_take, steepest_descent,
 )
@@ -79,8 +79,7 @@ cdef void compose_request(newton_state *at, move_kind move, const double *direct
     evaluation.with_hessian = BLOCK
     if at.working_set.in_use:
         evaluation.with_hessian = TANGENTS
-    elif not with_hessian or at.l1_block.in_rows or seconds() > at.stop.deadline:
-        # no step by a block follows, and one may take seconds
+    elif not with_hessian or at.l1_block.in_rows or seconds() > at.stop.deadline:      # a block may take seconds
         evaluation.with_hessian = NO_BLOCK
     elif at.sampled.in_use:
         evaluation.with_hessian = SAMPLED_BLOCK
@@ -176,8 +175,7 @@ cdef void first_evaluation_done(newton_state *at) noexcept nogil:
 cdef void columns_measured(newton_state *at) noexcept nogil:
     begin_l1_path(at)
     if at.l1_block.wide and at.status == RUNNING and not at.pcg.in_use:
-        at.l1_block.in_rows = is_next_in_rows(at)
-        choose_columns(at)
+        choose_unknowns(at)
         if at.l1_block.in_rows:
             next_step(at)
         else:
@@ -261,11 +259,9 @@ cdef void act(newton_state *at, action_id action) noexcept nogil:
     elif action == ASK_HESSP:
         at.ask.kind, at.ask.x = HESSP, in_rows(&at.units, at.pcg.asked)
         at.ask.evaluation.width, at.ask.evaluation.floor = at.smoothing.width, floor_of(at)
-    elif action == ASK_MODEL:
-        at.ask.kind, at.ask.model = MODEL, &at.l1_columns.model
-        at.ask.evaluation.width, at.ask.evaluation.floor = at.smoothing.width, floor_of(at)
-    elif action == ASK_ROW_MODEL:
-        at.ask.kind, at.ask.row_model = ROW_MODEL, &at.l1_block.model
+    elif action == ASK_MODEL or action == ASK_ROW_MODEL:
+        at.ask.kind = MODEL if action == ASK_MODEL else ROW_MODEL
+        at.ask.model, at.ask.row_model = &at.l1_columns.model, &at.l1_block.model
         at.ask.evaluation.width, at.ask.evaluation.floor = at.smoothing.width, floor_of(at)
     elif action == ASK_EVALUATE:
         ask_evaluation(at, FRESH_EVALUATION, COMMIT_AND_MOVE, at.point.zero, 1.0, at.smoothing.width, True)
@@ -312,8 +308,7 @@ cdef void direction_found(newton_state *at) noexcept nogil:
     if at.stop.by_gradient and not at.point.slope < 0:
         steepest_descent(at)
         at.point.slope = dot(at.p, at.point.g, at.point.d)
-    at.point.columns_wait = at.curvature.n_active >= 0 and at.point.predicted > 0 and not at.l1_block.in_rows \
-        and columns_wait(at)
+    at.point.columns_wait = at.curvature.n_active >= 0 and at.point.predicted > 0 and columns_wait(at)
     at.point.predicted, at.point.step = -at.point.slope, 1
     least = rule_of(at).vanishing * max(fabs(at.point.value), 1e-300)
     if not at.point.predicted > least or not isfinite(at.point.predicted):
@@ -323,8 +318,7 @@ cdef void direction_found(newton_state *at) noexcept nogil:
             newton_leave(at, ROUNDED)
             return
     if at.curvature.n_active >= 0:
-        at.l1_block.in_rows = is_next_in_rows(at)
-        choose_columns(at)
+        choose_unknowns(at)
     at.smoothing.next = width_of_step(at, 1.0)
     at.line.leaves_zero = not at.stop.by_gradient and leaves_zero(at)
     if at.lagged.in_use:
@@ -477,14 +471,6 @@ cdef void on_objective(void *driver, double loss, const double *squares) noexcep
         evaluate_first(at)
     else:
         settled(at)
-
-
-cdef double total_held(const newton_state *at) noexcept nogil:
-    # with a free intercept the sum of a y is 0 to rounding only, and costs the intercept times that
-    cdef double total = at.bound.best.total
-    if at.penalty.user.free >= 0:
-        total -= at.problem.rounding * fabs(at.bound.best_w[at.penalty.user.free]) * total
-    return total
 
 
 cdef void settled(newton_state *at) noexcept nogil:

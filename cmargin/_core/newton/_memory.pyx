@@ -14,10 +14,8 @@ from cmargin._core.newton._asking cimport PAUSE, Driver
 from cmargin._core.penalties._penalties cimport has_bound, has_kinks, take_penalty
 from cmargin._core.util._serialise cimport copied, restore, serialised, span
 from cmargin._core.util._clock cimport seconds
-from cmargin._core.newton._driver cimport (
-    go_on, newton_answers_to, newton_begin, newton_leave, newton_settle, total_held,
-)
-from cmargin._core.newton._point cimport history_columns, rounding_of
+from cmargin._core.newton._driver cimport go_on, newton_answers_to, newton_begin, newton_leave, newton_settle
+from cmargin._core.newton._point cimport history_columns, rounding_of, total_held
 from cmargin._core.newton._serialise cimport N_SPANS, newton_spans
 from cmargin._core.newton._state cimport WAITING, newton_state, status_id
 from cmargin._core.newton.direction._block cimport block_work_size

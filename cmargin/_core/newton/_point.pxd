@@ -69,3 +69,6 @@ cdef void measure_columns(newton_state *at, const double *curvature, Py_ssize_t 
 
 # The objective at the best point, from the rows as given, and the columns' sizes.
 cdef void take_objective(newton_state *at, double loss, const double *squares) noexcept nogil
+
+# S of the best dual variables, less what rounding of a balance may cost.
+cdef double total_held(const newton_state *at) noexcept nogil

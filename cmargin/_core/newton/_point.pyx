@@ -246,3 +246,11 @@ cdef void take_objective(newton_state *at, double loss, const double *squares) n
     for j in range(at.p):
         at.bound.rms[j] = sqrt(squares[j] / at.problem.n)
     at.bound.knows_rms = True
+
+
+cdef double total_held(const newton_state *at) noexcept nogil:
+    # with a free intercept the sum of a y is 0 to rounding only, and costs the intercept times that
+    cdef double total = at.bound.best.total
+    if at.penalty.user.free >= 0:
+        total -= at.problem.rounding * fabs(at.bound.best_w[at.penalty.user.free]) * total
+    return total

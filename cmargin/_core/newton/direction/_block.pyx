@@ -47,6 +47,8 @@ cdef void choose_columns(newton_state *at) noexcept nogil:
 
 cdef bint columns_wait(const newton_state *at) noexcept nogil:
     cdef Py_ssize_t j, i = 0
+    if at.l1_block.in_rows:                      # such a step has all columns
+        return False
     for j in range(at.p):
         if i < at.curvature.n_active and at.curvature.active[i] == j:
             i += 1

@@ -6,7 +6,7 @@ model that is not minimised so, as where l2 is next to nothing, is the last: fro
 """
 
 from cmargin._core.newton._state cimport ASK_EVALUATE, ASK_ROW_MODEL, FOUND, action_id, newton_state
-from cmargin._core.newton.direction._block cimport model_tol
+from cmargin._core.newton.direction._block cimport choose_columns, model_tol
 from cmargin._core.newton.direction._l1_row_model cimport row_model
 from cmargin._core.newton.direction._system cimport MODEL_ROUNDS, all_finite
 
@@ -18,6 +18,11 @@ cdef bint is_next_in_rows(const newton_state *at) noexcept nogil:
     for j in range(at.p):
         used += at.point.w[j] + at.point.d[j] != 0
     return used > at.problem.n_rows
+
+
+cdef void choose_unknowns(newton_state *at) noexcept nogil:
+    at.l1_block.in_rows = is_next_in_rows(at)
+    choose_columns(at)
 
 
 cdef action_id begin_rows(newton_state *at) noexcept nogil:
