@@ -240,6 +240,39 @@ def test_rows_beyond_the_kink_are_bounded_by_the_ball_around_the_optimum(l2, mon
     np.testing.assert_allclose(best.z[beyond] - found.low[beyond], radius[beyond], rtol=1e-3)
 
 
+def test_a_row_with_a_part_is_bounded_from_above_by_what_the_others_cost(monkeypatch):
+    # duality with nu = -r a of the row: nothing but the cost of the others, which at an optimum is rounding
+    monkeypatch.setattr(central_path, "EXACT", 1e-3)
+    X, y = noisy(400, 3)
+    problem = Problem(MarginRows(X, y, False), np.full(400, 1 / 400), np.full(3, 1e-2), 1e-2, Hinge)
+    found = HingeLeftOut(problem, SmSVMClassifier(l2=1e-2, fit_intercept=False).fit(X, y).coef_[0])
+    best, G = found.best, y[:, None] * X
+    part = np.flatnonzero((best.a > 1e-2) & (best.z < 1.5))
+    assert len(part) > 100
+    for i in part:
+        others = np.arange(400) != i
+        rho = (best.a[others] @ G[others] + best.a[i] * G[i]) / 400 - 1e-2 * best.v
+        cost = Hinge.gap(best.z[others], best.a[others]).sum() / 400 + rho @ rho / 2e-2
+        assert found.high[i] == pytest.approx(best.z[i] + cost / (best.a[i] / 400), rel=1e-6)
+
+
+def test_the_bound_from_below_is_the_best_that_duality_gives():
+    rng, n = np.random.default_rng(0), 60
+    z, given, cost, turned, square = rng.normal(1, 0.1, n), *rng.uniform(0, 1, (2, n)), *rng.uniform(0, 2, (2, n))
+    given[::3], cost = 0.0, cost + given * turned            # no cost is below 0
+    most = given + rng.uniform(-0.5, 3, n)
+    found = HingeLeftOut.__new__(HingeLeftOut)
+    found.low = np.full(n, -np.inf)
+    found.from_below(np.arange(n), z, given, cost, turned, square, most)
+    for i in range(n):
+        if most[i] <= given[i]:
+            assert found.low[i] == -np.inf
+            continue
+        t = given[i] + np.linspace(0, most[i] - given[i], 20_001)[1:]
+        short = (cost[i] - t * turned[i] + t**2 * square[i] / 2) / (t - given[i])
+        assert z[i] - short.min() - 1e-3 * (1 + abs(short.min())) <= found.low[i] <= z[i] - short.min() + 1e-3
+
+
 @pytest.mark.parametrize("seed, n, m, l2, chosen", [(135, 24, 5, 2.430449758322586e-3, {"penalize_intercept": True}),
                                                     (95, 23, 5, 3.5e-3, {})])
 def test_columns_far_from_zero_prove_no_falsehood(seed, n, m, l2, chosen):
