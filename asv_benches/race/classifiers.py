@@ -76,7 +76,7 @@ class Task(NamedTuple):
 def accuracies(model, task):
     """(top-1, top-5) in percent."""
     if hasattr(model, "predict_top_k"):
-        labels = model.predict_top_k(task.X_test, 5)
+        labels = model.predict_top_k(task.X_test, min(5, len(model.classes_)))
         hits = labels == task.y_test[:, None]
         return 100 * float(hits[:, 0].mean()), 100 * float(hits.any(axis=1).mean())
     scores = model.decision_function(task.X_test)

@@ -122,6 +122,23 @@ class LinearPredictions:
             return np.concatenate([self._decide(self._decisions(X[rows])) for rows in self._batches(X)])
         return self.classes_[to_host(self._predicted(X, BEST))[:, 0]]
 
+    @lazy_on_workers
+    def predict_top_k(self, X: Any, k: int) -> np.ndarray:
+        """Labels (n_samples, k) of the largest `decision_function` of every row, largest first; k is 1 to n_classes.
+
+        Rows are scored in blocks: no array of rows x classes is made. Of equal scores the first class comes first.
+        """
+        X = self._check_rows(X)
+        check_parameter(self, "k", k, integer=(1, len(self.classes_), f"[1, n_classes={len(self.classes_)}]"))
+        if self._ranking is not None and len(self.classes_) == self.coef_.shape[0]:
+            return self.classes_[to_host(self._predicted(X, TOP, n_top=k))]
+        return np.concatenate([self._top(to_host(self._decisions(X[rows])), k) for rows in self._batches(X)])
+
+    def _top(self, odds, k):
+        if self._binary and not self._multilabel:
+            odds = np.hstack([-odds, odds])
+        return self.classes_[top_of(odds, k)]
+
     def to_sklearn(self) -> Any:
         """The same classifier as a fitted object of scikit-learn, which predicts without this package.
 
@@ -280,30 +297,6 @@ class PosteriorPredictions(LinearPredictions):
         if on_device(scores := self._scores(X)):
             return log_softmax_of(scores)
         return log_of_shares(scores, log_softmax_of, partial(self._predicted, X, SOFTMAX))
-
-    @lazy_on_workers
-    def predict_top_k(self, X: Any, k: int) -> np.ndarray:
-        """The ``k`` most probable classes of every row, most probable first, scored in batches of rows.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) array or CSR matrix
-        k : int in [1, n_classes]
-
-        Returns
-        -------
-        (n_samples, k) array of labels
-        """
-        X = self._check_rows(X)
-        check_parameter(self, "k", k, integer=(1, len(self.classes_), f"[1, n_classes={len(self.classes_)}]"))
-        if self._ranking is not None and len(self.classes_) == self.coef_.shape[0]:
-            return self.classes_[to_host(self._predicted(X, TOP, n_top=k))]
-        return np.concatenate([self._top(to_host(self._decisions(X[rows])), k) for rows in self._batches(X)])
-
-    def _top(self, odds, k):
-        if self._binary and not self._multilabel:
-            odds = np.hstack([-odds, odds])
-        return self.classes_[top_of(odds, k)]
 
     @property
     def _loss_trained(self):

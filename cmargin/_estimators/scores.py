@@ -106,9 +106,12 @@ def of_scores(scores, what, n_top):
 
 
 def top_of(scores, n):
-    """(n_rows, n) places of the ``n`` largest scores of each row, largest first; of equal ones any."""
+    """(n_rows, n) places of the ``n`` largest scores of each row, largest first; of equal ones the first."""
     scores = to_host(scores)
-    best = np.argpartition(-scores, n - 1, axis=1)[:, :n]
+    least = -np.partition(-scores, n - 1, axis=1)[:, n - 1:n]
+    above, equal = scores > least, scores == least
+    taken = above | (equal & (np.cumsum(equal, axis=1) <= n - above.sum(axis=1, keepdims=True)))
+    best = np.nonzero(taken)[1].reshape(len(scores), n)
     order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1, kind="stable")
     return np.take_along_axis(best, order, axis=1)
 

@@ -140,6 +140,13 @@ class PenaltySearch(ClassifierMixin, VersionInPickle, BaseEstimator):
         return self._best.predict(check_rows(self, X))
 
     @available_if(_predicts)
+    @lazy_on_workers
+    def predict_top_k(self, X: Any, k: int) -> np.ndarray:
+        """The ``k`` most likely classes of every row by the chosen estimator, most likely first."""
+        check_is_fitted(self)
+        return self._best.predict_top_k(check_rows(self, X), k)
+
+    @available_if(_predicts)
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """What ``scoring`` says of the chosen estimator on ``X`` and ``y``; accuracy where it is None."""
         scoring = Scoring(self)
