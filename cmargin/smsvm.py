@@ -200,8 +200,7 @@ class SmSVMClassifier(LinearClassifier):
             self._warn_of_constant(signs_met(positives, weights))
         if codes is not None:                    # a byte a row where that will do: rows may be many
             codes = codes.astype(np.min_scalar_type(len(classes)))
-        return Labels(classes, codes, None if positives is None else 2.0 * positives.toarray().T - 1.0), weights, \
-            total_weight
+        return Labels(classes, codes, positives), weights, total_weight
 
     def _train(self, source, sample_weight, begin, checkpointer):
         if source.agreed is not None:

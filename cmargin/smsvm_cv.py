@@ -250,10 +250,7 @@ class SmSVMClassifierCV(PenaltySearch):
              warns=True):
         """The `SearchRun` that has made the fits of all folds; ``warns``: of classes that folds lack."""
         def top():
-            _, own, positives = code_labels(y)
-            indicator = None if positives is None else 2.0 * positives.toarray().T - 1.0
-            labels = Labels(classes, codes if indicator is None else own, indicator)
-            return largest_l2(X, labels, weights)
+            return largest_l2(X, Labels(classes, codes, code_labels(y)[2]), weights)
 
         grid = grid_of(self, top)
         posed = Posed(self._estimator, X, y, classes, codes, weights, self.standardize, Scoring(self),

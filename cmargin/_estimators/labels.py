@@ -26,14 +26,17 @@ class Problems:
 class Labels(Problems):
     """What y says: the classes, and a column of +1 and -1 for every binary problem, made when asked for."""
 
-    def __init__(self, classes, label=None, indicator=None):
-        """``label``: (n,) places in ``classes``; ``indicator``: (n_labels, n) of -1 and 1 instead."""
-        self.classes, self.label, self.indicator = classes, label, indicator
-        self.multilabel = indicator is not None
+    def __init__(self, classes, label=None, positives=None):
+        """``label``: (n,) places in ``classes``; ``positives``: the CSC indicator (n, n_labels) of `positives_of`
+        instead, of which one label at a time is an array."""
+        self.classes, self.label, self.positives = classes, label, positives
+        self.multilabel = positives is not None
 
     def __getitem__(self, c):
         if self.multilabel:
-            return self.indicator[c].copy()
+            signs, starts = np.full(self.positives.shape[0], -1.0), self.positives.indptr
+            signs[self.positives.indices[starts[c]:starts[c + 1]]] = 1.0
+            return signs
         return np.where(self.label == self.of_problem(c), 1.0, -1.0)
 
     def signed_weight(self, c, weights):
@@ -46,29 +49,28 @@ class Labels(Problems):
     def sample(self, rows):
         """(n_problems, len(rows))."""
         if self.multilabel:
-            return self.indicator[:, rows]
+            return 2.0 * self.positives[rows].toarray().T - 1.0
         wanted = np.array([self.of_problem(c) for c in range(len(self))])
         return np.where(self.label[rows] == wanted[:, None], 1.0, -1.0)
 
     def take(self, rows):
-        both = (self.label, self.indicator)
-        return Labels(self.classes, *(None if said is None else said[..., rows] for said in both))
+        return Labels(self.classes, *(None if said is None else said[rows] for said in (self.label, self.positives)))
 
     @staticmethod
     def joined(parts):
         """Of rows one behind the other."""
-        both = zip(*((one.label, one.indicator) for one in parts), strict=True)
-        return Labels(parts[0].classes, *(None if said[0] is None else np.concatenate(said, axis=-1) for said in both))
+        if parts[0].multilabel:
+            return Labels(parts[0].classes, None, sp.vstack([one.positives for one in parts], format="csc"))
+        return Labels(parts[0].classes, np.concatenate([one.label for one in parts]))
 
     def columns(self):
         """(n, n_problems) CSC indicator of the positives."""
-        return sp.csc_matrix((self.indicator > 0).T, dtype=np.int8) if self.multilabel else \
-            indicator_of(self.label, len(self.classes))
+        return self.positives if self.multilabel else indicator_of(self.label, len(self.classes))
 
     def order(self):
         """Rows, those of a class together."""
         if self.multilabel:
-            return np.arange(self.indicator.shape[1])
+            return np.arange(self.positives.shape[0])
         return np.argsort(self.label, kind="stable")
 
 
@@ -148,10 +150,15 @@ def plain_labels(y):
 
 def positives_of(y):
     """CSC indicator of the positives of a label indicator, whose values must be 0 and 1, or -1 and 1."""
+    if sp.issparse(y) and not y.has_canonical_format:    # an entry that is there twice counts as their sum
+        y = y.copy()
+        y.sum_duplicates()
     values = y.data if sp.issparse(y) else np.asarray(y)
     if not np.isin(values, (-1, 0, 1)).all():
         raise ValueError("A label indicator must hold 0 and 1, or -1 and 1.")
-    return sp.csc_matrix(y > 0, dtype=np.int8)
+    positives = sp.csc_matrix(y > 0, dtype=np.int8)
+    positives.eliminate_zeros()
+    return positives
 
 
 def code_labels(y, classes=None):

@@ -151,7 +151,7 @@ def _result(labels, found, y, sample_weight):
     alone = len(labels) == 1 and not labels.multilabel
     if labels.multilabel:
         predictions = (scores > 0).astype(int)
-        right = ((scores > 0) == (labels.indicator.T > 0)).all(axis=1)
+        right = ((scores > 0) == (labels.positives.toarray() > 0)).all(axis=1)
     else:
         places = (scores[:, 0] > 0).astype(int) if alone else scores.argmax(axis=1)
         predictions, right = labels.classes[places], places == labels.label

@@ -195,10 +195,9 @@ def weighed(estimator, source, sample_weight, agreed, leave_out):
         kept = np.flatnonzero(weight)
         source, weight = source.keep(kept), weight[kept]
         codes, positives = (codes[kept], None) if codes is not None else (None, positives[kept])
-    indicator = 2.0 * positives.toarray().T - 1.0 if agreed.multilabel else None
     by_class = np.bincount(codes, weight, len(agreed.classes)) if codes is not None else weight @ positives
     met = None if codes is not None else ((weight > 0).astype(float) @ positives, np.count_nonzero(weight))
-    labels = Labels(agreed.classes, codes, indicator)
+    labels = Labels(agreed.classes, codes, positives if agreed.multilabel else None)
     return (source, labels, weight), (source.n_rows, by_class, weight.sum(), power, met)
 
 

@@ -82,7 +82,7 @@ class HeldOut:
     def right(self, scores):
         """(n_test,) whether the labels predicted are the rows' own."""
         if self.multilabel:
-            return ((scores > 0) == (self.whole.indicator[:, self.fold.test] > 0).T).all(axis=1)
+            return ((scores > 0) == (self.whole.positives[self.fold.test].toarray() > 0)).all(axis=1)
         return self.codes == (scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1))
 
     def model(self, step, found):

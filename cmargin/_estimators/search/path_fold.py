@@ -51,7 +51,7 @@ class WholeRows:
         self.columns = None if posed.standardize else occurring_columns(source, ElasticNet(1.0, 0.0))      # None: all
         self.source = source if self.columns is None else source.of_columns(self.columns)
         self.copies = posed.standardize or is_small(source)
-        self.indicator = None if posed.codes is not None else 2.0 * positives_of(posed.y).toarray().T - 1.0
+        self.positives = None if posed.codes is not None else positives_of(posed.y)
 
 
 @dataclass
@@ -89,8 +89,8 @@ class PathFold:
             given = np.bincount(train, minlength=n).astype(float)
             given = given if posed.weights is None else given * posed.weights
             source, rows = whole.source, slice(None)
-        if whole.indicator is not None:
-            labels, codes = Labels(posed.classes, None, whole.indicator[:, rows]), None
+        if whole.positives is not None:
+            labels, codes = Labels(posed.classes, None, whole.positives[rows]), None
         else:
             place = np.zeros(len(posed.classes), np.min_scalar_type(len(there)))     # of rows held out any will do
             place[there] = np.arange(len(there))
