@@ -10,6 +10,7 @@ from cmargin._core.util._labels import count_codes, rows_by_class
 from cmargin._estimators.progress import warn_at_caller
 from cmargin._estimators.validation import LARGEST
 from cmargin._runtime.aligned import contiguous
+from cmargin.data.containers import positives_of
 
 
 class Problems:
@@ -148,19 +149,6 @@ def plain_labels(y):
     return y.dtype.kind in "biuUS" or (y.dtype.kind == "f" and bool((y == np.rint(y)).all()))
 
 
-def positives_of(y):
-    """CSC indicator of the positives of a label indicator, whose values must be 0 and 1, or -1 and 1."""
-    if sp.issparse(y) and not y.has_canonical_format:    # an entry that is there twice counts as their sum
-        y = y.copy()
-        y.sum_duplicates()
-    values = y.data if sp.issparse(y) else np.asarray(y)
-    if not np.isin(values, (-1, 0, 1)).all():
-        raise ValueError("A label indicator must hold 0 and 1, or -1 and 1.")
-    positives = sp.csc_matrix(y > 0, dtype=np.int8)
-    positives.eliminate_zeros()
-    return positives
-
-
 def code_labels(y, classes=None):
     """Classes, ascending, and for labels ``y`` (n,) the place of each row's among them (n,), and None.
 
@@ -171,7 +159,7 @@ def code_labels(y, classes=None):
     if sp.issparse(y) and y.shape[1] == 1:               # an indicator of one label; scikit-learn knows none
         return np.arange(1), None, positives_of(y)
     check_targets(y)
-    if not plain_labels(y) and type_of_target(y, input_name="y") == "multilabel-indicator":
+    if not plain_labels(y) and type_of_target(y, input_name="y") in ("multilabel-indicator", "multiclass-multioutput"):
         positives = positives_of(y)
         return np.arange(positives.shape[1]), None, positives
     return *_class_codes(y if plain_labels(y) else column_or_1d(y, warn=True), classes), None

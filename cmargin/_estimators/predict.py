@@ -16,7 +16,6 @@ from cmargin._core.losses._losses import posterior as _posterior
 from cmargin._core.util._fp_control import StandardArithmetic
 from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.docs import Method
-from cmargin._estimators.labels import positives_of
 from cmargin._estimators.scores import (
     BEST,
     SCORE_ENTRIES,
@@ -29,12 +28,11 @@ from cmargin._estimators.scores import (
     log_softmax_of,
     predicted,
     shares_of,
-    top_of,
 )
 from cmargin._estimators.validation import check_columns, check_parameter, check_rows
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.data.arrays import dense
-from cmargin.data.containers import computed, label_array, weight_array
+from cmargin.data.arrays import dense, top_of
+from cmargin.data.containers import computed, label_array, positives_of, weight_array
 from cmargin.data.converted import batches
 from cmargin.data.device.arrays import namespace_of, on_device, to_host
 from cmargin.data.open_here import opened

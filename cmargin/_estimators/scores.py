@@ -9,7 +9,7 @@ from cmargin._core.rows._predicted_rows import predict_rows
 from cmargin._core.rows._rows import Rows
 from cmargin._runtime.aligned import aligned_throughout
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.data.arrays import dense, exponent, is_sparse, scaled_rows, stored
+from cmargin.data.arrays import dense, exponent, is_sparse, scaled_rows, stored, top_of
 from cmargin.data.converted import batches, is_read_in_place
 from cmargin.data.device.arrays import namespace_of, on_device, to_host
 from cmargin.data.memory.row_pass import SMALL
@@ -101,19 +101,8 @@ def of_scores(scores, what, n_top):
     if what == BEST:
         return namespace_of(scores).argmax(scores, axis=1)[:, None]
     if what == TOP:
-        return top_of(scores, n_top)
+        return top_of(to_host(scores), n_top)
     return softmax_of(scores) if what == SOFTMAX else scores
-
-
-def top_of(scores, n):
-    """(n_rows, n) places of the ``n`` largest scores of each row, largest first; of equal ones the first."""
-    scores = to_host(scores)
-    least = -np.partition(-scores, n - 1, axis=1)[:, n - 1:n]
-    above, equal = scores > least, scores == least
-    taken = above | (equal & (np.cumsum(equal, axis=1) <= n - above.sum(axis=1, keepdims=True)))
-    best = np.nonzero(taken)[1].reshape(len(scores), n)
-    order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(best, order, axis=1)
 
 
 def as_given(X, result):

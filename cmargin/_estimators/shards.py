@@ -24,13 +24,13 @@ from cmargin._estimators.labels import (
     check_targets,
     code_labels,
     in_range,
-    positives_of,
     signs_of,
 )
 from cmargin._estimators.validation import LARGEST, open_checked
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_CHECKPOINTER
 from cmargin._runtime.deferred import Deferred
+from cmargin.data.containers import positives_of
 from cmargin.data.failure import Failure, agreed_on, first_failure
 from cmargin.data.open_here import open_here, source_of
 from cmargin.data.shards.mpi import RankShard, RankSource

@@ -50,6 +50,16 @@ def scaled_rows(X):
     return type(X)((data, X.indices, X.indptr), shape=X.shape), power[:, None]
 
 
+def top_of(scores, n):
+    """(n_rows, n) places of the ``n`` largest scores of each row, largest first; of equal ones the first."""
+    least = -np.partition(-scores, n - 1, axis=1)[:, n - 1:n]
+    above, equal = scores > least, scores == least
+    taken = above | (equal & (np.cumsum(equal, axis=1) <= n - above.sum(axis=1, keepdims=True)))
+    best = np.nonzero(taken)[1].reshape(len(scores), n)
+    order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(best, order, axis=1)
+
+
 def exponent(size):
     """Of 2, the least whose power is larger."""
     return np.frexp(size)[1]

@@ -206,6 +206,21 @@ def label_array(y, name="y"):
     return _one_type(a, name) if a.dtype.kind == "O" and a.size else a
 
 
+def positives_of(y):
+    """CSC indicator of the positives of a label indicator, whose values must be 0 and 1, or -1 and 1."""
+    if sp.issparse(y) and not y.has_canonical_format:    # an entry that is there twice counts as their sum
+        y = y.copy()
+        y.sum_duplicates()
+    values = y.data if sp.issparse(y) else np.asarray(y)
+    wrong = values[~np.isin(values, (-1, 0, 1))]
+    if wrong.size:
+        raise ValueError("Unknown label type: a label indicator must hold 0 and 1, or -1 and 1, got "
+                         f"{wrong.flat[0]!s}; sklearn.preprocessing.MultiLabelBinarizer makes one of lists of labels.")
+    positives = sp.csc_matrix(y > 0, dtype=np.int8)
+    positives.eliminate_zeros()
+    return positives
+
+
 def missing(a):
     """Flags (n,) or (n, n_labels) of the labels of an array that are missing: NaN, NaT, None and pandas' NA."""
     if a.dtype.kind in "fc":
@@ -291,6 +306,10 @@ def _one_type(a, name):
         return a.astype(np.float64)
     if types == {bytes}:
         return a.astype(np.bytes_)
+    if types & {list, tuple, set, frozenset, np.ndarray}:                    # in scikit-learn's words
+        raise ValueError("You appear to be using a legacy multi-label data representation. Sequence of sequences are "
+                         "no longer supported; use a binary array or sparse matrix instead - the MultiLabelBinarizer "
+                         "transformer can convert to this format.")
     found = ", ".join(sorted(kind.__name__ for kind in types))
     raise ValueError(f"{name} holds labels of type {found}; classes are of one type, whole numbers, booleans or texts, "
                      "one a row, and a label indicator is an array of two dimensions.")

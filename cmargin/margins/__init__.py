@@ -9,6 +9,13 @@ from cmargin.margins.location import confidence_radius, confidence_scale, locati
 from cmargin.margins.metrics import binary_entropy, expected_calibration_error, top_k_accuracy, weak_separability
 from cmargin.margins.posterior_margins import margin, margin_error
 from cmargin.margins.psi import cubic_roots, psi_inverse, psi_transform
+from cmargin.margins.rankings import (
+    label_propensities,
+    ndcg_at_k,
+    precision_at_k,
+    ps_ndcg_at_k,
+    ps_precision_at_k,
+)
 from cmargin.margins.summary import margin_summary
 
 __all__ = [
@@ -19,10 +26,15 @@ __all__ = [
     "cubic_roots",
     "excess_risk_bound",
     "expected_calibration_error",
+    "label_propensities",
     "location_estimate",
     "margin",
     "margin_error",
     "margin_summary",
+    "ndcg_at_k",
+    "precision_at_k",
+    "ps_ndcg_at_k",
+    "ps_precision_at_k",
     "psi_inverse",
     "psi_transform",
     "top_k_accuracy",

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .estimators import ESTIMATORS, SEARCHES, WAYS, make
-from .fuzz_input import Draw, array, labels, likely, number, rows, shape, stream
+from .fuzz_input import Draw, array, labels, layout, likely, number, rows, shape, stream
 
 # cubic_roots ends each row of roots with NaN, a class without samples has no accuracy, curves are drawn as given
 WITH_NAN = {"cubic_roots", "displays of predictions", "displays of curves"}
@@ -54,6 +54,25 @@ def top_k_accuracy(draw):
 
 def expected_calibration_error(draw):
     return scored(draw, "expected_calibration_error", "y", contents=HINTS, n_bins=likely(draw, (1, 2, 15)))
+
+
+def ranked(name):
+    """A call of a function of `cmargin.margins` of rankings: scores of any kind or labels, an indicator, k."""
+    def call(draw):
+        from cmargin import margins
+
+        n, k = draw.pick((0, 1, 4, 4, 9)), draw.pick((1, 3, 5))
+        scores = draw.pick((rows, rows, lambda draw, n, k: layout(draw, draw.generator().permuted(
+            np.tile(np.arange(k), (n, 1)), axis=1)), lambda draw, n, k: stream(draw, array(draw, (n, k)))))
+        y = draw.generator().integers(0, 2, (n, k)) if draw.below(3) else labels(draw, n, k)
+        if isinstance(y, np.ndarray) and (y.ndim, y.dtype.kind) == (2, "i") and draw.once_in(3):
+            y = sp.csc_array(y)
+        if name == "label_propensities":
+            return partial(margins.label_propensities, y, *(likely(draw, (0.5, 1.5)) for _ in range(draw.below(3))))
+        more = [array(draw, (k,), HINTS)] if name.startswith("ps_") else []
+        return partial(getattr(margins, name), scores(draw, n, k), y, *more,
+                       k=likely(draw, (1, 2, (1,), (1, 3), [1, 2, 3])))
+    return call
 
 
 def distribution(name):
@@ -393,6 +412,8 @@ ENTRIES = {
     "binary_entropy": (30, lambda draw: scored(draw, "binary_entropy", contents=HINTS)),
     "top_k_accuracy": (40, top_k_accuracy),
     "expected_calibration_error": (40, expected_calibration_error),
+    **{name: (20, ranked(name)) for name in ("precision_at_k", "ndcg_at_k", "label_propensities", "ps_precision_at_k",
+                                             "ps_ndcg_at_k")},
     "weak_separability": (30, weak_separability),
     "psi_transform": (40, broadcasting("psi_transform", 3)),
     "psi_inverse": (40, broadcasting("psi_inverse", 3)),

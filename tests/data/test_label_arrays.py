@@ -111,7 +111,7 @@ def test_how_many_labels_are_missing_is_said():
 @pytest.mark.parametrize("y, words", [
     ([1, "a"], "labels of type int, str; classes are of one type"),
     ([b"a", "b"], "labels of type bytes, str"), ([2**70, 2**70 + 1], "beyond 64 bits; give them as texts"),
-    ([(1, 2), (3,)], "labels of type tuple; .* a label indicator is an array of two dimensions"),
+    ([(1, 2), (3,)], "legacy multi-label data representation"),
     (np.zeros(2, [("kind", int), ("size", float)]), r"a structured array, of fields kind, size; .* y\['kind'\]")],
     ids=str)
 def test_labels_that_are_none_are_refused_in_words(y, words):

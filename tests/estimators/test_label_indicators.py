@@ -9,7 +9,8 @@ from conftest import blobs
 from estimators import quietly
 
 from cmargin import BSNClassifier, MarginPursuitClassifier, PegasosClassifier, SLNDClassifier, SmSVMClassifier
-from cmargin._estimators.labels import Labels, positives_of
+from cmargin._estimators.labels import Labels
+from cmargin.data.containers import positives_of
 
 X, Y = blobs(n=120, d=5, k=4)
 INDICATOR = np.stack([Y == 0, Y > 0, Y == 3, Y % 2 == 0], axis=1).astype(int)
@@ -68,3 +69,30 @@ def test_entries_that_are_stored_twice_or_as_zeros():
     stored = sp.csr_matrix((np.array([1.0, 0.0, -1.0]), np.array([0, 1, 0]), np.array([0, 2, 3])), shape=(2, 2))
     found = positives_of(stored)
     assert found.nnz == 1 and found.toarray().tolist() == [[1, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("y, words", [
+    ([[1, 2], [3]] * 60, "legacy multi-label data representation.*MultiLabelBinarizer"),
+    ([{"ash"}, {"elm", "oak"}] * 60, "legacy multi-label data representation.*MultiLabelBinarizer"),
+    ([(0,), ()] * 60, "legacy multi-label data representation.*MultiLabelBinarizer"),
+    ([[1, 2], [3, 0]] * 60, "Unknown label type: a label indicator must hold 0 and 1.*got [23];.*MultiLabelBinarizer"),
+    ([["ash", "elm"], ["oak", "elm"]] * 60, "Unknown label type: .*got ash;.*MultiLabelBinarizer"),
+    (2 * INDICATOR, "Unknown label type: a label indicator must hold 0 and 1, or -1 and 1, got 2"),
+    (sp.lil_matrix(2 * INDICATOR), "Unknown label type: a label indicator must hold 0 and 1, or -1 and 1, got 2"),
+    (0.5 * INDICATOR, "Unknown label type: continuous-multioutput"),
+    (np.where(INDICATOR, np.nan, 0), "NaN")])
+@of_quick
+def test_what_is_no_indicator_is_refused_in_words(model, y, words):
+    # lists of labels were refused without a word on what makes an indicator of them
+    with pytest.raises(ValueError, match=words):
+        model.fit(X, y)
+
+
+@of_quick
+def test_rows_without_labels_are_rows_of_negatives(model):
+    y = INDICATOR.copy()
+    y[:30] = 0
+    assert quietly(model, X, y).coef_.shape == (4, 5)
+    model.predict_top_k(X, 4)
+    with pytest.raises(ValueError, match=r"\[1, n_classes=4\]"):
+        model.predict_top_k(X, 5)

@@ -9,7 +9,7 @@ from conftest import blobs
 from estimators import quick_estimators, quietly
 
 from cmargin import SmSVMClassifier, SmSVMClassifierCV
-from cmargin._estimators.scores import top_of
+from cmargin.data.arrays import top_of
 
 X, Y = blobs(n=200, d=9, k=4)
 NAMES = np.array(["ash", "elm", "fir", "oak"])

@@ -54,3 +54,42 @@ def summary(q, scale, delta, levels):
         "scale": scale, "variance": variance * unit * unit, "skewness": skewness,
         "share_nonpositive": sum(z <= 0 for z in q.tolist()) / n, "quantiles": np.quantile(part, levels) * unit,
     }
+
+
+# ---------------------------------------------------------------- rankings of labels
+
+def ranking(scores):
+    """Labels of a row of scores, best first; of equal scores the first; of a sparse row those that are stored."""
+    entries = scores.items() if isinstance(scores, dict) else enumerate(scores)
+    return [label for label, score in sorted(entries, key=lambda entry: (-entry[1], entry[0]))]
+
+
+def gains(labels, truth, gain, k, discounted):
+    """Sum of the gains of the first k labels that the row has, over log2 of their place where ``discounted``."""
+    found = 0.0
+    for place, label in enumerate(labels[:k], 1):
+        if truth[label]:
+            found += gain[label] / (math.log2(place + 1) if discounted else 1.0)
+    return found
+
+
+def precision_at_k(rankings, y, k):
+    return sum(gains(labels, truth, np.ones(len(truth)), k, False) / k
+               for labels, truth in zip(rankings, y, strict=True)) / len(y)
+
+
+def ndcg_at_k(rankings, y, k):
+    total = 0.0
+    for labels, truth in zip(rankings, y, strict=True):
+        best = gains(ranking(truth), truth, np.ones(len(truth)), k, True)
+        total += gains(labels, truth, np.ones(len(truth)), k, True) / best if best > 0 else 0.0
+    return total / len(y)
+
+
+def propensity_scored(rankings, y, propensity, k, discounted, normalized):
+    """PSP@k, or PSnDCG@k where ``discounted``."""
+    gain = 1 / np.asarray(propensity)
+    found = sum(gains(labels, truth, gain, k, discounted) for labels, truth in zip(rankings, y, strict=True))
+    best = sum(gains(ranking(truth * gain), truth, gain, k, discounted) for truth in y)
+    divisor = sum(1 / math.log2(place + 1) for place in range(1, k + 1)) if discounted else k
+    return found / best if normalized else found / len(y) / divisor

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from sklearn.model_selection import check_cv
 
-from cmargin._estimators.labels import positives_of, warn_of_folds
+from cmargin._estimators.labels import warn_of_folds
 from cmargin._estimators.progress import warn_at_caller
+from cmargin.data.containers import positives_of
 
 NEVER = -1e30                    # score of a class that is never predicted; it has a place in float32
 

@@ -16,11 +16,12 @@ from sklearn.utils import check_random_state
 from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.apart import weights_differ
 from cmargin._estimators.base import LinearClassifier
-from cmargin._estimators.labels import Labels, of_mean_1, positives_of
+from cmargin._estimators.labels import Labels, of_mean_1
 from cmargin._estimators.search.held_out import HeldOut
 from cmargin._estimators.smsvm_fit import l2_of, occurring_columns, settings_of, threads_of
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import RunClock
+from cmargin.data.containers import positives_of
 from cmargin.data.open_here import source_of
 from cmargin.solvers import cost
 from cmargin.solvers.path import PathSolver

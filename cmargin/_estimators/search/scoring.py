@@ -5,8 +5,9 @@ from inspect import signature
 import numpy as np
 from sklearn.metrics import check_scoring
 
-from cmargin._estimators.labels import in_range, positives_of
+from cmargin._estimators.labels import in_range
 from cmargin._estimators.predict import accuracy_of
+from cmargin.data.containers import positives_of
 
 
 class Scoring:
