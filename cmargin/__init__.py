@@ -22,6 +22,7 @@ if TYPE_CHECKING:           # what a type checker cannot follow through `__getat
     from cmargin.slnd_paths import SLNDPath, slnd_path
     from cmargin.smsvm import SmSVMClassifier
     from cmargin.smsvm_cv import SmSVMClassifierCV
+    from cmargin.smsvm_regressor import SmSVMRegressor
 
 _HOMES = {
     "Checkpoint": "cmargin._runtime.checkpoint",
@@ -32,6 +33,7 @@ _HOMES = {
     "slnd_path": "cmargin.slnd_paths",
     "SmSVMClassifier": "cmargin.smsvm",
     "SmSVMClassifierCV": "cmargin.smsvm_cv",
+    "SmSVMRegressor": "cmargin.smsvm_regressor",
     "nested_cross_validation": "cmargin.nested_cv",
     "SmSVMPath": "cmargin.paths",
     "smsvm_path": "cmargin.paths",
@@ -53,6 +55,7 @@ __all__ = [
     "SmSVMClassifier",
     "SmSVMClassifierCV",
     "SmSVMPath",
+    "SmSVMRegressor",
     "__version__",
     "baselines",
     "data",

@@ -12,10 +12,8 @@ from cmargin._estimators.labels import Labels, code_labels, of_mean_1, signs_met
 from cmargin._estimators.leave_one_out import LeaveOneOut, leave_one_out
 from cmargin._estimators.path import SmSVMPath, fit_path
 from cmargin._estimators.predict import lazy_on_workers
-from cmargin._estimators.smsvm_fit import SmSVMFit
-from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, InvalidParameterError, check_parameter
-from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin._runtime.deferred import Deferred
+from cmargin._estimators.smsvm_fit import SmSVMFit, check_penalty
+from cmargin._estimators.validation import POSITIVE, check_parameter
 from cmargin.data.loss import Loss
 
 SOLVERS = ("auto", "cholesky", "woodbury", "cg", "dual")
@@ -162,11 +160,7 @@ class SmSVMClassifier(LinearClassifier):
         self.class_weight_on = class_weight_on
 
     def _check_parameters(self):
-        check_parameter(self, "l2", self.l2, real=NOT_NEGATIVE, none=True)
-        check_parameter(self, "C", self.C, real=(0.0, np.inf, "(0.0, inf]"), none=True)
-        if self.l2 is not None and self.C is not None:
-            raise InvalidParameterError(f"Give l2 or C, not both; got l2={self.l2!r} and C={self.C!r}.")
-        check_parameter(self, "l1", self.l1, real=NOT_NEGATIVE)
+        check_penalty(self)
         check_parameter(self, "loss", self.loss, options=("hinge", "squared_hinge", "logistic"))
         for name in ("tol", "max_passes", "smoothing", "newton_tol"):
             check_parameter(self, name, getattr(self, name), real=POSITIVE)
@@ -211,17 +205,7 @@ class SmSVMClassifier(LinearClassifier):
             labels, weights, total_weight = self._labels_and_weights(source, sample_weight)
         if self._goes_on:
             self._check_last_fit(source, labels.classes, labels.multilabel)
-        fit, interruption = SmSVMFit(self, source, labels, weights, total_weight, begin, checkpointer), None
-        try:
-            with single_threaded_blas():
-                fit.run()
-            checkpointer.end(fit.ended())
-        except KeyboardInterrupt as stop:
-            interruption = Deferred(stop)
-        except FloatingPointError:
-            raise ValueError("X holds values so large that sums of their squares overflow; scale the features.") \
-                from None
-        return fit, interruption, SmSVMFit.publish, SmSVMFit.shortfall
+        return SmSVMFit(self, source, labels, weights, total_weight, begin, checkpointer).trained()
 
     def path(self, X: Any, y: Any, sample_weight: Any = None, *, l2s: Sequence[float] | None = None,
              Cs: Sequence[float] | None = None, n_l2s: int = 100, l2_min: float | None = None,

@@ -1,4 +1,4 @@
-"""One base of all linear classifiers: parameters, `fit`, weights, warm start, callback, interrupt, warning."""
+"""One base of all linear models: parameters, `fit`, weights, warm start, callback, interrupt, warning."""
 
 import time
 from contextlib import contextmanager
@@ -68,11 +68,8 @@ def keeps_last_fit(method: Method) -> Method:
     return cast(Method, call)
 
 
-class LinearClassifier(LinearPredictions, ClassifierMixin, VersionInPickle, BaseEstimator):
-    """Base of estimators with ``coef_``, ``intercept_`` and ``classes_``.
-
-    These three are all that predictions and warm starts need: they may be set by hand, as in scikit-learn. Whatever
-    else a fit leaves has a default here or in the subclass.
+class LinearModel(VersionInPickle, BaseEstimator):
+    """Base of linear classifiers and regressors: how a fit begins, is watched and ends.
 
     A subclass gives `_check_parameters`, and ``_train(source, sample_weight, begin, checkpointer)``, which returns the
     arguments of `_leave`; ``source.y`` is y, ``checkpointer`` what writes checkpoints and has what the last one left.
@@ -82,6 +79,103 @@ class LinearClassifier(LinearPredictions, ClassifierMixin, VersionInPickle, Base
     n_iter_: int
     n_passes_: float
     history_: dict[str, np.ndarray]
+
+    def _fit(self, X, y, sample_weight, comm=None):
+        """What `fit` does."""
+        begin, shortfall = time.perf_counter(), None
+        with open_data(self, X, y, sample_weight, comm) as (source, weight, checkpointer):
+            if source is not None:
+                shortfall = self._leave(*self._trained(source, weight, begin, checkpointer))
+                checkpointer.close()
+        self._warn_of(shortfall)
+        return self
+
+    def _trained(self, source, sample_weight, begin, checkpointer):
+        return self._train(source, sample_weight, begin, checkpointer)
+
+    _warn_of = staticmethod(warn_of)         # of a fit that stopped short; a search collects what is said
+    _takes_places = False            # whether `fit` takes comm= and Dask collections
+    _leaves_out_weightless = True    # rows of weight 0
+
+    def _refuse_over_places(self, how):
+        """Raise ValueError for parameters that rows in several places cannot go with; ``how``: "with comm=", say."""
+
+    def _check_for(self, places):
+        """Raise unless parameters are in order for rows in ``places``: "comm=", "Dask collections" or None, here."""
+        if places and not self._takes_places:
+            others = "" if places == "comm=" else (", as SmSVMClassifier, MarginPursuitClassifier, SLNDClassifier and "
+                                                   "BSNClassifier do; give X.compute()")
+            raise ValueError(f"{type(self).__name__} does not take {places} yet{others}.")
+        self._check_parameters()
+        if places:
+            self._refuse_over_places(f"with {places}")
+
+    def _check_shared(self):
+        """Parameters that every subclass has."""
+        check_parameter(self, "max_time", self.max_time, real=POSITIVE, none=True)
+        check_parameter(self, "n_jobs", self.n_jobs, integer=(-INT_MAX, INT_MAX, "(-inf, inf)"), none=True)
+        check_verbose(self)
+        check_seed(self)
+        check_parameter(self, "callback", self.callback, none=True, call=True)
+        check_checkpoint(self, self.checkpoint)
+        for name in ("fit_intercept", "warm_start"):
+            check_parameter(self, name, getattr(self, name), flag=True)
+
+    @property
+    def _goes_on(self):
+        """Whether a fit starts from the last one's weights."""
+        return self.warm_start and hasattr(self, "coef_")
+
+    _keeps_columns = False           # whether X must have the columns of the last fit, by their names too
+
+    @property
+    def _last_coef(self):
+        """The weights to go on from, in C order."""
+        return np.ascontiguousarray(self.coef_, None if self.coef_.dtype.kind == "f" else float)
+
+    @property
+    def _last_intercept(self):
+        """That of the weights to go on from: 0 where none is fitted any more."""
+        return np.asarray(self.intercept_, float) * bool(self.fit_intercept)
+
+    def _deadline(self, begin):
+        return None if self.max_time is None else begin + self.max_time
+
+    def _draw_seed(self):
+        return int(check_random_state(self.random_state).randint(1 << 31))
+
+    def _watch(self, store, line):
+        """What to do with the fit after a pass: ``store(fit)``, a line of text, the callback.
+
+        ``line`` makes the text of the last entries of ``history_``. Returns a function of the fit that says whether to
+        stop; None if there is nothing to do.
+        """
+        def after_pass(fit):
+            store(fit)
+            say(self, line({name: column[-1] for name, column in self.history_.items()}))
+            return bool(self.callback(self)) if self.callback is not None else False
+
+        return after_pass if self.callback is not None or self.verbose else None
+
+    def _leave(self, fit, interruption, store, shortfall):
+        """Store the fit; then let the interrupt go on, or say how far it got.
+
+        ``fit``, which is complete also where it was stopped, is stored by ``store(fit)``. ``interruption``, `Deferred`
+        or None, is what ended the run. Returns what ``shortfall(fit)`` says: a sentence on how far the fit got and what
+        to try, or None where it went to its end.
+        """
+        store(fit)
+        if interruption is not None:
+            raise interruption.taken()
+        return shortfall(fit)
+
+
+class LinearClassifier(LinearPredictions, ClassifierMixin, LinearModel):
+    """Base of estimators with ``coef_``, ``intercept_`` and ``classes_``.
+
+    These three are all that predictions and warm starts need: they may be set by hand, as in scikit-learn. Whatever
+    else a fit leaves has a default here or in the subclass.
+    """
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -128,13 +222,7 @@ class LinearClassifier(LinearPredictions, ClassifierMixin, VersionInPickle, Base
         UserWarning
             Where a label of an indicator has no rows or all of them: its prediction is then constant.
         """
-        begin, shortfall = time.perf_counter(), None
-        with open_data(self, X, y, sample_weight, comm) as (source, weight, checkpointer):
-            if source is not None:
-                shortfall = self._leave(*self._trained(source, weight, begin, checkpointer))
-                checkpointer.close()
-        self._warn_of(shortfall)
-        return self
+        return self._fit(X, y, sample_weight, comm)
 
     def _trained(self, source, sample_weight, begin, checkpointer):
         apart = None
@@ -146,52 +234,11 @@ class LinearClassifier(LinearPredictions, ClassifierMixin, VersionInPickle, Base
 
     class_weight_on = "rows"         # or "positives", where an estimator has the parameter
     _names_constants = True          # whether a fit warns of labels of one sign
-    _warn_of = staticmethod(warn_of)         # of a fit that stopped short; a search collects what is said
-    _takes_places = False            # whether `fit` takes comm= and Dask collections
-    _leaves_out_weightless = True    # rows of weight 0
-
-    def _refuse_over_places(self, how):
-        """Raise ValueError for parameters that rows in several places cannot go with; ``how``: "with comm=", say."""
-
-    def _check_for(self, places):
-        """Raise unless parameters are in order for rows in ``places``: "comm=", "Dask collections" or None, here."""
-        if places and not self._takes_places:
-            others = "" if places == "comm=" else (", as SmSVMClassifier, MarginPursuitClassifier, SLNDClassifier and "
-                                                   "BSNClassifier do; give X.compute()")
-            raise ValueError(f"{type(self).__name__} does not take {places} yet{others}.")
-        self._check_parameters()
-        if places:
-            self._refuse_over_places(f"with {places}")
 
     def _check_shared(self):
-        """Parameters that every subclass has."""
-        check_parameter(self, "max_time", self.max_time, real=POSITIVE, none=True)
-        check_parameter(self, "n_jobs", self.n_jobs, integer=(-INT_MAX, INT_MAX, "(-inf, inf)"), none=True)
-        check_verbose(self)
+        super()._check_shared()
         # what it holds is checked where it is used
         check_parameter(self, "class_weight", self.class_weight, mapping=True, options=("balanced",), none=True)
-        check_seed(self)
-        check_parameter(self, "callback", self.callback, none=True, call=True)
-        check_checkpoint(self, self.checkpoint)
-        for name in ("fit_intercept", "warm_start"):
-            check_parameter(self, name, getattr(self, name), flag=True)
-
-    @property
-    def _goes_on(self):
-        """Whether a fit starts from the last one's weights."""
-        return self.warm_start and hasattr(self, "coef_")
-
-    _keeps_columns = False           # whether X must have the columns of the last fit, by their names too
-
-    @property
-    def _last_coef(self):
-        """The weights to go on from, in C order."""
-        return np.ascontiguousarray(self.coef_, None if self.coef_.dtype.kind == "f" else float)
-
-    @property
-    def _last_intercept(self):
-        """That of the weights to go on from: 0 where none is fitted any more."""
-        return np.asarray(self.intercept_, float) * bool(self.fit_intercept)
 
     def _check_last_fit(self, source, classes, multilabel, what="warm_start"):
         """Raise unless columns and classes are those of the weights that ``what`` goes on from, which are finite."""
@@ -233,37 +280,6 @@ class LinearClassifier(LinearPredictions, ClassifierMixin, VersionInPickle, Base
         """Of labels of one sign, unless this is the fit of a single problem."""
         if self._names_constants:
             warn_of_constant(signs)
-
-    def _deadline(self, begin):
-        return None if self.max_time is None else begin + self.max_time
-
-    def _draw_seed(self):
-        return int(check_random_state(self.random_state).randint(1 << 31))
-
-    def _watch(self, store, line):
-        """What to do with the fit after a pass: ``store(fit)``, a line of text, the callback.
-
-        ``line`` makes the text of the last entries of ``history_``. Returns a function of the fit that says whether to
-        stop; None if there is nothing to do.
-        """
-        def after_pass(fit):
-            store(fit)
-            say(self, line({name: column[-1] for name, column in self.history_.items()}))
-            return bool(self.callback(self)) if self.callback is not None else False
-
-        return after_pass if self.callback is not None or self.verbose else None
-
-    def _leave(self, fit, interruption, store, shortfall):
-        """Store the fit; then let the interrupt go on, or say how far it got.
-
-        ``fit``, which is complete also where it was stopped, is stored by ``store(fit)``. ``interruption``, `Deferred`
-        or None, is what ended the run. Returns what ``shortfall(fit)`` says: a sentence on how far the fit got and what
-        to try, or None where it went to its end.
-        """
-        store(fit)
-        if interruption is not None:
-            raise interruption.taken()
-        return shortfall(fit)
 
 
 def open_data(estimator, X, y, sample_weight, comm=None):

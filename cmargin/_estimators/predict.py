@@ -87,11 +87,60 @@ def of_block(X, estimator, name, nothing, more, named):
 
 # ---------------------------------------------------------------- methods of models
 
-class LinearPredictions:
-    """What models with ``coef_``, ``intercept_`` and ``classes_`` say of rows."""
+class LinearScores:
+    """Scores <w, x> + b of models with ``coef_`` and ``intercept_``."""
 
     coef_: np.ndarray
     intercept_: np.ndarray
+
+    @property
+    def _weight_rows(self):
+        """``coef_``, a row for every column of scores."""
+        return self.coef_
+
+    @property
+    def _ranking(self):
+        """(n_problems,) intercepts of scores that rank the columns as `_decisions` do, or None."""
+        return self.intercept_
+
+    def sparsify(self):
+        """Keep ``coef_`` as a CSR matrix, for less memory and quicker predictions where most of it is 0.
+
+        Training and `densify` bring the array back. Returns self.
+        """
+        check_is_fitted(self)
+        self.coef_ = sp.csr_matrix(self.coef_)
+        return self
+
+    def densify(self):
+        """Keep ``coef_`` as an array again, after `sparsify`. Returns self."""
+        check_is_fitted(self)
+        self.coef_ = dense(self.coef_)
+        return self
+
+    def _check_rows(self, X):
+        check_is_fitted(self)
+        X = check_rows(self, X)
+        check_columns(self, X)
+        return X
+
+    def _batches(self, X):
+        return batches(X, max(1, SCORE_ENTRIES // self._weight_rows.shape[0]))
+
+    def _scores(self, X):
+        return self._predicted(X, SCORES, np.atleast_1d(self.intercept_))
+
+    def _predicted(self, X, what, intercept=None, n_top=1):
+        n_jobs = getattr(self, "n_jobs", None)
+        if not isinstance(n_jobs, Integral) or n_jobs == 0:         # a fit would refuse it; the last one still predicts
+            n_jobs = None
+        return predicted(X, self._weight_rows, self._ranking if intercept is None else intercept, what,
+                         effective_n_threads(n_jobs), n_top)
+
+
+class LinearPredictions(LinearScores):
+    """What models with ``coef_``, ``intercept_`` and ``classes_`` say of rows."""
+
     classes_: np.ndarray
     _multilabel = False              # whether the classes are the labels of an indicator
 
@@ -153,21 +202,6 @@ class LinearPredictions:
         check_is_fitted(self)
         return scikit_learn_twin(self, self)
 
-    def sparsify(self):
-        """Keep ``coef_`` as a CSR matrix, for less memory and quicker predictions where most of it is 0.
-
-        Training and `densify` bring the array back. Returns self.
-        """
-        check_is_fitted(self)
-        self.coef_ = sp.csr_matrix(self.coef_)
-        return self
-
-    def densify(self):
-        """Keep ``coef_`` as an array again, after `sparsify`. Returns self."""
-        check_is_fitted(self)
-        self.coef_ = dense(self.coef_)
-        return self
-
     def _linear_form(self):
         """Weights and intercepts whose scores `predict` goes by, and what makes probabilities of these scores:
         "logistic", "softmax" or None."""
@@ -191,30 +225,6 @@ class LinearPredictions:
     @property
     def _binary(self):
         return self.coef_.shape[0] == 1
-
-    def _check_rows(self, X):
-        check_is_fitted(self)
-        X = check_rows(self, X)
-        check_columns(self, X)
-        return X
-
-    def _batches(self, X):
-        return batches(X, max(1, SCORE_ENTRIES // self.coef_.shape[0]))
-
-    @property
-    def _ranking(self):
-        """(n_problems,) intercepts of scores that rank the classes as `_decisions` do, or None."""
-        return self.intercept_
-
-    def _scores(self, X):
-        return self._predicted(X, SCORES, self.intercept_)
-
-    def _predicted(self, X, what, intercept=None, n_top=1):
-        n_jobs = getattr(self, "n_jobs", None)
-        if not isinstance(n_jobs, Integral) or n_jobs == 0:         # a fit would refuse it; the last one still predicts
-            n_jobs = None
-        return predicted(X, self.coef_, self._ranking if intercept is None else intercept, what,
-                         effective_n_threads(n_jobs), n_top)
 
     def _shares(self, X):
         """Probabilities, one column a class; batch by batch, so that little more is held than what is returned."""

@@ -1,4 +1,4 @@
-"""One call of `SmSVMClassifier.fit`: its data, its classes' results, and what becomes of them."""
+"""One call of `fit` of SmSVM: its data, the results of its problems, one a class, and what becomes of them."""
 
 import threading
 from contextlib import suppress
@@ -11,8 +11,11 @@ from sklearn.utils import check_random_state
 from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.base import untrained
 from cmargin._estimators.progress import say
+from cmargin._estimators.validation import NOT_NEGATIVE, InvalidParameterError, check_parameter
+from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_CHECKPOINTER
 from cmargin._runtime.clock import RunClock, TimeUp
+from cmargin._runtime.deferred import Deferred
 from cmargin.data.memory.row_pass import SMALL
 from cmargin.solvers import cost
 from cmargin.solvers.explain import description, explanation, sentence
@@ -31,6 +34,15 @@ CHOSEN = {field.name for field in fields(Settings)}
 UNFINISHED = ("waiting", "running", "stopped", "max_time")
 COLUMN_VECTORS = 22            # with a number for every column, that a driver of steps by conjugate gradients has
 LATE = 0.3                     # seconds that an interrupted fit may take to say how good the classes are
+
+
+def check_penalty(estimator):
+    """Raise unless ``l2`` or ``C``, and ``l1``, are what they must be."""
+    check_parameter(estimator, "l2", estimator.l2, real=NOT_NEGATIVE, none=True)
+    check_parameter(estimator, "C", estimator.C, real=(0.0, np.inf, "(0.0, inf]"), none=True)
+    if estimator.l2 is not None and estimator.C is not None:
+        raise InvalidParameterError(f"Give l2 or C, not both; got l2={estimator.l2!r} and C={estimator.C!r}.")
+    check_parameter(estimator, "l1", estimator.l1, real=NOT_NEGATIVE)
 
 
 def penalty_of(estimator, total_weight):
@@ -78,6 +90,8 @@ def threads_of(estimator, source, n_problems):
 class SmSVMFit:
     """Nothing of the estimator is touched before `publish`."""
 
+    kind = "binary problems"
+
     def __init__(self, estimator, source, labels, weights, total_weight, started, checkpointer=NO_CHECKPOINTER):
         """``weights``: of mean 1, or None; ``total_weight``: their sum as they were given."""
         e, penalty, self.all_columns = estimator, penalty_of(estimator, total_weight), source.n_features
@@ -89,7 +103,7 @@ class SmSVMFit:
         self.n_threads = threads_of(estimator, source, len(labels))
         self.intercept = bool(estimator.fit_intercept)
         self.free = self.m if self.intercept and not estimator.penalize_intercept else None    # column, not penalised
-        self.problem = Problem(penalty, self.free, e._loss())
+        self.problem = Problem(penalty, self.free, self._loss())
         self.clock = RunClock(None if estimator.max_time is None else started + estimator.max_time)
         self.interrupted = threading.Event()
         p = self.m + self.intercept
@@ -101,6 +115,10 @@ class SmSVMFit:
         refuse(about, self.settings, source.describe())
         self.shared = Shared(source, self.problem, about, weights, self.intercept)
         self.shared.learn(self.settings)
+
+    def _loss(self):
+        """`Loss` of the problems; where they differ, of the first."""
+        return self.estimator._loss()
 
     def _draw_seeds(self):
         """One seed a class, drawn only where rows will be, or their order; always the same for None."""
@@ -119,6 +137,20 @@ class SmSVMFit:
         return np.hstack([coef, np.asarray(e.intercept_)[:, None]], dtype=float)[:, :p]
 
     # ------------------------------------------------------------ all classes
+
+    def trained(self):
+        """`run`, with the checkpoint's end: what an estimator's `_leave` takes."""
+        interruption = None
+        try:
+            with single_threaded_blas():
+                self.run()
+            self.checkpointer.end(self.ended())
+        except KeyboardInterrupt as stop:
+            interruption = Deferred(stop)
+        except FloatingPointError:
+            raise ValueError("X holds values so large that sums of their squares overflow; scale the features.") \
+                from None
+        return self, interruption, type(self).publish, type(self).shortfall
 
     def run(self):
         """Solve every class; whatever ends it, the results are those of the best points so far."""
@@ -215,6 +247,14 @@ class SmSVMFit:
 
     # ------------------------------------------------------------ one class
 
+    def shared_of(self, c):
+        """`Shared`, where problem c is the one to be solved."""
+        return self.shared
+
+    def offset_of(self, c):
+        """(n_rows,) where the slacks of problem c begin, or None: at 1."""
+        return None
+
     def ways(self, c, n_threads, parts):
         """Yield what brings problem c to its end, driver after driver, each to be finished before the next.
 
@@ -227,8 +267,9 @@ class SmSVMFit:
         result.status = "running"
         stop = None if self.estimator.callback is None else self._asked_to_stop      # no attributes: they hold ``self``
         settings = replace(self.settings, stop=stop, tell=self._teller(c), between=self._between_slices)
-        stages = Stages(self.shared, self.labels.signed_weight(c, self.weights), settings, result, self.seeds[c],
-                        n_threads, None if self.warm is None else self.warm[c], found, note=self._note(c))
+        stages = Stages(self.shared_of(c), self.labels.signed_weight(c, self.weights), settings, result, self.seeds[c],
+                        n_threads, None if self.warm is None else self.warm[c], found, note=self._note(c),
+                        offset=self.offset_of(c))
         try:
             for driver in stages.drivers():
                 yield driver.of_problem(c, parts)
@@ -236,7 +277,7 @@ class SmSVMFit:
             result.status = "max_time"
         stopped_on_a_subset = not np.isfinite(result.objective)
         if stopped_on_a_subset and (self.source.in_memory or not self.clock.late):
-            last = ContinuationNewton(stages.rows, self.problem, Settings(), result, w=result.w)
+            last = ContinuationNewton(stages.rows, stages.shared.problem, Settings(), result, w=result.w)
             last.certify(result.status)
             yield last.of_problem(c, parts)
         parts.end(c, result.status)
@@ -311,6 +352,10 @@ class SmSVMFit:
         every[:, self.occurring] = W
         return every
 
+    def _unbegun(self, waiting):
+        """A sentence on the problems that time did not reach, or no words for none."""
+        return untrained(self.labels.classes, waiting, len(self.results))
+
     def shortfall(self):
         """A sentence on all classes that stopped short of the tolerance, naming the worst gap; None for none."""
         short = [c for c, r in enumerate(self.results) if r.status not in ("converged", "decrement")]
@@ -320,11 +365,12 @@ class SmSVMFit:
         result, e = self.results[worst], self.estimator
         reason = {"max_passes": f"max_passes={e.max_passes:g}", "max_time": f"max_time={e.max_time} s",
                   "waiting": f"max_time={e.max_time} s"}
-        rounding = "rounding: the width is at its smallest" if e.loss == "hinge" else "rounding: no step gains any more"
+        smooth = self.problem.loss.facts["smooth"]
+        rounding = "rounding: no step gains any more" if smooth else "rounding: the width is at its smallest"
         why = reason.get(result.status, rounding)
         gap = "no gap known (l1 = l2 = 0)" if np.isnan(result.gap) else f"a relative duality gap of {result.gap:.1e}"
         waiting = [c for c, r in enumerate(self.results) if r.status == "waiting"]
-        unbegun = untrained(self.labels.classes, waiting, len(self.results))
+        unbegun = self._unbegun(waiting)
         return (f"{type(e).__name__} stopped at {why} with {gap} where tol={e.tol:g} was asked ({len(short)} of "
-                f"{len(self.results)} binary problems).{unbegun} Try a larger max_passes, max_time or tol, "
+                f"{len(self.results)} {self.kind}).{unbegun} Try a larger max_passes, max_time or tol, "
                 "scaled features, or a larger l2.")

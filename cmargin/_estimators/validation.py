@@ -238,9 +238,9 @@ def take_as_given(estimator, X, reset):
 
 def check_columns(estimator, X):
     """Raise unless the rows fit to the weights, which may have been set by hand, no number of columns being noted."""
-    if X.shape[1] != estimator.coef_.shape[1]:
+    if X.shape[1] != estimator.coef_.shape[-1]:
         raise ValueError(f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
-                         f"{estimator.coef_.shape[1]} features as input.")
+                         f"{estimator.coef_.shape[-1]} features as input.")
 
 
 def sliceable(X):

@@ -19,7 +19,8 @@ from cmargin._version import __version__
 
 ESTIMATOR, COMMAND = "estimator", "command"      # the kinds of files
 OURS = {"SLNDClassifier": "slnd", "BSNClassifier": "slnd", "SLNDClassifierCV": "slnd_cv", "SmSVMClassifier": "smsvm",
-        "SmSVMClassifierCV": "smsvm_cv", "MarginPursuitClassifier": "pursuit", "PegasosClassifier": "pursuit"}
+        "SmSVMClassifierCV": "smsvm_cv", "SmSVMRegressor": "smsvm_regressor",
+        "MarginPursuitClassifier": "pursuit", "PegasosClassifier": "pursuit"}
 SCIKIT_LEARN = {kind.__name__: kind for kind in (StandardScaler, Normalizer, SimpleImputer, OneHotEncoder)}
 
 

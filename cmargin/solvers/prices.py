@@ -35,8 +35,8 @@ def dual_is_smooth(loss):
 
 
 def has_discontinuous_curvature(loss):
-    """Whether rows beyond the margin have no curvature; the hinge is smoothed."""
-    return not loss.facts["calibrated"] and loss.name != "hinge"
+    """Whether rows beyond the margin have no curvature; a loss with kinks is smoothed."""
+    return not loss.facts["calibrated"] and loss.facts["smooth"]
 
 
 # ---------------------------------------------------------------- sizes
@@ -64,7 +64,7 @@ def subset_saves_evaluations(stats):
 def subset_is_large(n_rows, n_columns, loss):
     """Whether a tenth of ``n_rows``, those whose weight is not 0, says enough about all of them."""
     each = cost.SUBSET_ROWS_PER_COLUMN
-    if loss.name != "hinge":
+    if loss.facts["smooth"]:
         each = min(each, cost.SMOOTH_SUBSET_ROWS_PER_COLUMN)
     return n_rows >= cost.SUBSET_FROM_ROWS and cost.SUBSET_SHARE * n_rows >= each * n_columns
 
@@ -144,7 +144,7 @@ def sample_for_products(stats, problem, settings, seed=0):
 
 def may_choose(stats, problem, settings):
     """Whether a smooth loss on rows in memory may go another way than by a factor."""
-    return settings.linear_solver == "auto" and stats.here and problem.loss.name != "hinge"
+    return settings.linear_solver == "auto" and stats.here and problem.loss.facts["smooth"]
 
 
 def columns_limit(stats, problem, settings):

@@ -15,6 +15,8 @@ from cmargin.data.loss import Loss
 PARAMETERS = {
     "smoothed_hinge": [(1.0,), (1e-3,)],
     "margin_pursuit": [(1.0, 1.0), (0.5, 3.0), (2.0, 0.2)],
+    "epsilon_insensitive": [(0.0,), (0.7,)],
+    "quantile": [(0.2,), (0.9,)],
 }
 CASES = [(name, p) for name in _losses.LOSS_IDS for p in PARAMETERS.get(name, [()])]
 
@@ -31,6 +33,8 @@ def away_from_kinks(name, parameters):
     z = np.linspace(-6, 6, 241) + 0.0137
     if name in ("hinge", "squared_hinge"):
         z = z[np.abs(z - 1) > 0.02]
+    if name in ("epsilon_insensitive", "quantile"):
+        z = z[np.abs(np.abs(1 - z) - parameters[0] * (name == "epsilon_insensitive")) > 0.02]
     if name == "calibrated_hinge":
         z = z[np.abs(z) > 0.02]
     if name == "margin_pursuit":

@@ -23,7 +23,7 @@ cdef inline double smooth_hinge_gain(double a) noexcept nogil:
 
 
 cdef inline loss_facts smooth_hinge_facts() noexcept nogil:
-    return loss_facts("smooth_hinge", 0.5, 1, 1, 1, 1, False, True, True)
+    return loss_facts("smooth_hinge", 0.5, 1, 1, 1, 1, False, True, True, 0)
 '''
 TABLE = {
     "from cmargin._core.losses._smoothed_hinge":

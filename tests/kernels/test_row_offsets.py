@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from naive_regression import kinks_of, loss_of, two_kinks_evaluation
 from naive_smsvm import dual_curvature, evaluate, smooth_evaluation, smoothed, with_ones
 from rows_in_files import files_of
 from scipy.optimize import minimize
@@ -157,3 +158,39 @@ def test_newton_steps_over_rows_with_offsets_are_certified(loss, place, tmp_path
     power = 1 if loss == "hinge" else 2
     tripled, plain = fit(np.full(len(y), 3.0), 1e-2), fit(None, 1e-2 * 3**(2 - power))
     assert tripled.objective == pytest.approx(3**power * plain.objective, rel=2e-7)
+
+
+@pytest.mark.parametrize("loss", [Loss("epsilon_insensitive", (0.4,)), Loss("epsilon_insensitive", (0.0,)),
+                                  Loss("quantile", (0.2,))])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_losses_with_two_kinks_are_two_smoothed_hinges(fmt, dtype, loss):
+    X, (_, s, t, (w, e)), kinks = make(fmt, dtype), problem(True), kinks_of(loss.name, *loss.parameters)
+    A = with_ones(X, True)
+    first = two_kinks_evaluation(A, s, t, 0 * w, w, kinks, 1.0, 0.7)
+    sums, gain, gradient, curvature, _ = two_kinks_evaluation(A, s, t, w, e, kinks, 0.7, 0.3, 0.7, first[-1])
+    found = []
+    for n_threads in (1, 3):
+        rows = open_rows(X).row_pass(s, intercept=True, n_threads=n_threads, offset=t)
+        rows.set_loss(loss)
+        found.append(walk(rows, w, e))
+    for one, other in zip(*found, strict=True):
+        assert np.array_equal(one, other)
+    np.testing.assert_allclose(found[0][0][:6], sums, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(found[0][0][8:10], gain, rtol=1e-11)
+    np.testing.assert_allclose(found[0][1], gradient, rtol=1e-11, atol=1e-10)
+    np.testing.assert_allclose(np.triu(found[0][2]), np.triu(curvature), rtol=1e-11, atol=1e-10)
+    # along the line, by products, where the weights are, and as dual variables that are given
+    u = t - A @ w
+    parts = [two_kinks_evaluation(A, s, t, w + step * e, 0 * e, kinks, 0.3, 0.3) for step in (0.4, 0.4 + 1e-6)]
+    np.testing.assert_allclose(rows.line(0.4, 0.3)[:2], [parts[0][0][0], -(parts[0][2][0] @ e)], rtol=1e-10)
+    assert rows.line(0.4, 0.3)[2] == pytest.approx(-(parts[1][2][0] - parts[0][2][0]) @ e / 1e-6, rel=1e-4)
+    np.testing.assert_allclose(rows.hessp(e, 0.3)[0], curvature @ e, rtol=1e-10, atol=1e-10)
+    assert rows.objective(w)[0] == pytest.approx(s @ loss_of(u, *kinks), rel=1e-12)
+    a = rows.dual_variables()
+    before = two_kinks_evaluation(A, s, t, w, e, kinks, 0.7, 0.3, 1.0, first[-1])[-1]
+    np.testing.assert_allclose(a[s > 0], before[s > 0], atol=1e-12)
+    vectors, _, gains = rows.dual_sums(a, loss, False)
+    np.testing.assert_allclose(sum(gains), sum(gain), rtol=1e-10)
+    np.testing.assert_allclose(vectors[0], gradient[1] + gradient[2], rtol=1e-10, atol=1e-9)
+    assert abs(rows.dual_sums(a, loss, True)[0][0][-1]) <= 1e-9          # both sides weigh alike

@@ -10,6 +10,8 @@ LOSS_VALUES = {
     "squared_hinge": lambda z: np.maximum(0.0, 1.0 - z) ** 2,
     "smoothed_hinge": lambda z, width=1.0: ((1 - z) + np.sqrt(width**2 + (1 - z) ** 2)) / 2.0,
     "margin_pursuit": lambda z, level=1.0, scale=1.0: scale**2 * catoni_rho((level - z) / scale),
+    "epsilon_insensitive": lambda z, e=1.0: np.maximum(np.abs(1 - z) - e, 0),
+    "quantile": lambda z, q=1.0: np.where(z < 1, q * (1 - z), (1 - q) * (z - 1)),
 }
 
 

@@ -15,4 +15,4 @@ cdef inline point calibrated_hinge(double z) noexcept nogil:
 
 
 cdef inline loss_facts calibrated_hinge_facts() noexcept nogil:
-    return loss_facts("calibrated_hinge", log(2), 0.25, NAN, 0, NAN, True, True, False)
+    return loss_facts("calibrated_hinge", log(2), 0.25, NAN, 0, NAN, True, True, False, 0)

@@ -19,4 +19,4 @@ cdef inline double hinge_gain(double a) noexcept nogil:
 
 
 cdef inline loss_facts hinge_facts() noexcept nogil:
-    return loss_facts("hinge", 1, NAN, 1, 1, 0, False, False, True)
+    return loss_facts("hinge", 1, NAN, 1, 1, 0, False, False, True, 0)

@@ -15,4 +15,4 @@ cdef inline double logistic_gain(double a) noexcept nogil:
 
 
 cdef inline loss_facts logistic_facts() noexcept nogil:
-    return loss_facts("logistic", log(2), 0.25, 1, 1, NAN, True, True, False)
+    return loss_facts("logistic", log(2), 0.25, 1, 1, NAN, True, True, False, 0)

@@ -6,10 +6,12 @@ finite z. Arithmetic is double whatever the dtype of the data.
 """
 
 from cmargin._core.losses._calibrated_hinge cimport calibrated_hinge, calibrated_hinge_facts
+from cmargin._core.losses._epsilon_insensitive cimport epsilon_insensitive, epsilon_insensitive_facts
 from cmargin._core.losses._hinge cimport hinge, hinge_facts, hinge_gain
 from cmargin._core.losses._logistic cimport logistic, logistic_facts, logistic_gain
 from cmargin._core.losses._margin_pursuit cimport margin_pursuit, margin_pursuit_facts
 from cmargin._core.losses._point cimport loss_facts, loss_t, point
+from cmargin._core.losses._quantile cimport quantile, quantile_facts
 from cmargin._core.losses._smooth_rows cimport (
     logistic_line, logistic_curvatures, logistic_rows,
     squared_hinge_line, squared_hinge_curvatures, squared_hinge_rows,
@@ -17,11 +19,21 @@ from cmargin._core.losses._smooth_rows cimport (
 from cmargin._core.losses._smoothed_hinge cimport smoothed_hinge, smoothed_hinge_facts
 from cmargin._core.losses._squared cimport squared, squared_facts
 from cmargin._core.losses._squared_hinge cimport squared_hinge, squared_hinge_facts, squared_hinge_gain
+from cmargin._core.losses._two_kinks cimport two_kinks, two_kinks_at, two_kinks_gain
 
 
 cdef enum loss_id:
     LOGISTIC, CALIBRATED_HINGE, SQUARED, HINGE, SMOOTHED_HINGE, MARGIN_PURSUIT, SQUARED_HINGE,
+    EPSILON_INSENSITIVE, QUANTILE,
     N_LOSSES
+
+
+cdef inline bint has_two_kinks(const loss_t *loss) noexcept nogil:
+    return loss.id == EPSILON_INSENSITIVE or loss.id == QUANTILE
+
+
+cdef inline two_kinks kinks_of(const loss_t *loss) noexcept nogil:
+    return quantile(loss.a) if loss.id == QUANTILE else epsilon_insensitive(loss.a)
 
 
 cdef inline point point_loss(const loss_t *loss, double z) noexcept nogil:
@@ -37,6 +49,8 @@ cdef inline point point_loss(const loss_t *loss, double z) noexcept nogil:
         return smoothed_hinge(z, loss.a)
     if loss.id == SQUARED_HINGE:
         return squared_hinge(z)
+    if has_two_kinks(loss):
+        return two_kinks_at(kinks_of(loss), z)
     return margin_pursuit(z, loss.a, loss.b)
 
 
@@ -53,6 +67,10 @@ cdef inline loss_facts facts_of(const loss_t *loss) noexcept nogil:
         return smoothed_hinge_facts()
     if loss.id == SQUARED_HINGE:
         return squared_hinge_facts()
+    if loss.id == EPSILON_INSENSITIVE:
+        return epsilon_insensitive_facts()
+    if loss.id == QUANTILE:
+        return quantile_facts(loss.a)
     return margin_pursuit_facts()
 
 
@@ -62,6 +80,8 @@ cdef inline double dual_gain(const loss_t *loss, double a) noexcept nogil:
         return squared_hinge_gain(a)
     if loss.id == LOGISTIC:
         return logistic_gain(a)
+    if has_two_kinks(loss):
+        return two_kinks_gain(kinks_of(loss), a)
     return hinge_gain(a)
 
 

@@ -29,4 +29,4 @@ cdef inline point margin_pursuit(double z, double level, double scale) noexcept 
 
 
 cdef inline loss_facts margin_pursuit_facts() noexcept nogil:
-    return loss_facts("margin_pursuit", NAN, NAN, NAN, 0, NAN, False, True, False)
+    return loss_facts("margin_pursuit", NAN, NAN, NAN, 0, NAN, False, True, False, 0)

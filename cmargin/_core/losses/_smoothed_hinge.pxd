@@ -49,4 +49,4 @@ cdef inline point smoothed_hinge(double z, double width) noexcept nogil:
 
 cdef inline loss_facts smoothed_hinge_facts() noexcept nogil:
     # the bound is the hinge's, and so are its dual variables
-    return loss_facts("smoothed_hinge", NAN, NAN, 1, 1, NAN, False, True, False)
+    return loss_facts("smoothed_hinge", NAN, NAN, 1, 1, NAN, False, True, False, 0)

@@ -14,4 +14,4 @@ cdef inline point squared(double z) noexcept nogil:
 
 
 cdef inline loss_facts squared_facts() noexcept nogil:
-    return loss_facts("squared", 0.25, 0.5, NAN, 0, NAN, True, True, False)
+    return loss_facts("squared", 0.25, 0.5, NAN, 0, NAN, True, True, False, 0)

@@ -13,4 +13,4 @@ cdef inline double squared_hinge_gain(double a) noexcept nogil:
 
 
 cdef inline loss_facts squared_hinge_facts() noexcept nogil:
-    return loss_facts("squared_hinge", 1, 2, 2, 1e300, 0.5, False, True, True)
+    return loss_facts("squared_hinge", 1, 2, 2, 1e300, 0.5, False, True, True, 0)

@@ -18,12 +18,13 @@ from libc.math cimport fabs
 from libc.string cimport memset
 
 from cmargin._core.losses._losses cimport (
-    SMOOTHED_HINGE, dual_gain, facts_of, has_dual, point, point_loss, vectorised_line, vectorised_curvatures,
-    vectorised_rows,
+    SMOOTHED_HINGE, dual_gain, facts_of, has_dual, has_two_kinks, kinks_of, point, point_loss, vectorised_line,
+    vectorised_curvatures, vectorised_rows,
 )
 from cmargin._core.losses._smoothed_hinge cimport (
     dual_curvature, hinge_line, hinge_at, hinge_point, hinge_rows, hinge_slope, primal_curvature,
 )
+from cmargin._core.losses._two_kinks cimport smoothed_curvature, two_kinks, two_kinks_line, two_kinks_rows
 from cmargin._core.rows._slacks cimport slacks_move, hinge_losses
 from cmargin._core.util._random cimport number_of
 from cmargin._core.util._simd cimport lane_sum
@@ -49,6 +50,10 @@ cdef inline double curvature_at(const pass_job *job, Py_ssize_t i, double width)
     # h of row i at the last evaluation
     cdef double u = job.slack[i] - job.pending * job.change[i]
     cdef hinge_point at
+    cdef two_kinks of
+    if has_two_kinks(&job.loss):
+        of = kinks_of(&job.loss)
+        return smoothed_curvature(&of, u, width, job.at.primal, 0 if job.at.primal else job.dual_next[i])
     if job.loss.id != SMOOTHED_HINGE:
         return loss_at(job, u).curvature
     at = hinge_at(u, width)
@@ -72,8 +77,14 @@ cdef void evaluate_hinge_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, dou
                               double *curvature, double *sums) noexcept nogil:
     # parts (N_PARTS, tile_rows), r and curvature (n,) are overwritten
     cdef Py_ssize_t ld = job.tile_rows
-    hinge_rows(&job.at, n, job.signed_weight + first, job.slack + first, job.change + first, job.dual + first,
-               job.dual_next + first, parts, ld, r, curvature)
+    cdef two_kinks of
+    if has_two_kinks(&job.loss):
+        of = kinks_of(&job.loss)
+        two_kinks_rows(&job.at, &of, n, job.signed_weight + first, job.slack + first, job.change + first,
+                       job.dual + first, job.dual_next + first, parts, ld, r, curvature)
+    else:
+        hinge_rows(&job.at, n, job.signed_weight + first, job.slack + first, job.change + first, job.dual + first,
+                   job.dual_next + first, parts, ld, r, curvature)
     sums[LINE_VALUE] += lane_sum(parts, n)
     sums[LINE_SLOPE] += lane_sum(parts + ld, n)
     sums[HINGE] += lane_sum(parts + 2 * ld, n)
@@ -108,12 +119,12 @@ cdef void evaluate_smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, do
 cdef void add_gain_of_offsets(const pass_job *job, Py_ssize_t first, Py_ssize_t n, double known, const double *parts,
                               double *sums) noexcept nogil:
     # a row's dual variable a adds G(a) + (t - 1) a to the bound at offset t; ``known``: 1 where G(a) is among the sums,
-    # and 0 of the hinge, whose G(a) = a is not: t a is
+    # and 0 of the hinge, whose G(a) = a is not: t a is, and of losses with two kinks, t a - e |a|
     cdef Py_ssize_t ld = job.tile_rows, i
-    cdef double c, gain
+    cdef double c, gain, e = kinks_of(&job.loss).e if has_two_kinks(&job.loss) else 0
     for i in range(n):
         c = parts[4 * ld + i] + parts[5 * ld + i]            # s y a, of either side
-        gain = (job.offset[first + i] - known) * (c if job.signed_weight[first + i] >= 0 else -c)
+        gain = (job.offset[first + i] - known) * (c if job.signed_weight[first + i] >= 0 else -c) - e * fabs(c)
         sums[GAIN_POS if c >= 0 else GAIN_NEG] += gain
 
 
@@ -121,7 +132,7 @@ cdef void smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *par
                       double *curvature) noexcept nogil:
     # as ``_smooth_rows.h`` has them, of any loss
     cdef Py_ssize_t ld = job.tile_rows, i
-    cdef double s, v, u, a, largest = facts_of(&job.loss).dual_largest
+    cdef double s, v, u, a, largest = facts_of(&job.loss).dual_largest, smallest = facts_of(&job.loss).dual_smallest
     cdef bint positive
     cdef point at
     for i in range(n):
@@ -137,7 +148,7 @@ cdef void smooth_rows(pass_job *job, Py_ssize_t first, Py_ssize_t n, double *par
         if largest == 0:
             continue                             # there is no dual
         at = loss_at(job, u)                     # a after the step, as the model before it predicts it
-        a = min(max(at.slope - at.curvature * v, 0), largest)
+        a = min(max(at.slope - at.curvature * v, smallest), largest)
         job.dual_next[first + i] = a
         positive = (job.signed_weight[first + i] >= 0) == (a >= 0)       # of s y a, whatever the sign of a
         parts[4 * ld + i] = fabs(a) * s if positive else 0
@@ -207,7 +218,7 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
         if job.direction != NULL:
             tile_products(&tile, job.direction, r)
             slacks_move(tile.n, job.signed_weight + first, job.pending, r, job.slack + first, job.change + first)
-        if job.loss.id == SMOOTHED_HINGE:
+        if job.loss.id == SMOOTHED_HINGE or has_two_kinks(&job.loss):
             evaluate_hinge_rows(job, first, tile.n, parts, r, curvature, sums)
         else:
             evaluate_smooth_rows(job, first, tile.n, parts, r, curvature, sums)
@@ -235,9 +246,15 @@ cdef void line_block(pass_job *job, Py_ssize_t block, const block_question *aske
     cdef Py_ssize_t lo = block_begin(job, block), hi = block_begin(job, block + 1), i
     cdef double *out = job.sums + block * N_SUMS
     cdef double s, v
+    cdef two_kinks of
     cdef point at
     if job.loss.id == SMOOTHED_HINGE:
         hinge_line(hi - lo, job.signed_weight + lo, job.slack + lo, job.change + lo, asked.step, asked.width, out)
+        return
+    if has_two_kinks(&job.loss):
+        of = kinks_of(&job.loss)
+        two_kinks_line(&of, hi - lo, job.signed_weight + lo, job.slack + lo, job.change + lo, asked.step, asked.width,
+                       out)
         return
     if vectorised_line(&job.loss, asked.step, hi - lo, job.signed_weight + lo, job.slack + lo, job.change + lo, out):
         return

@@ -8,8 +8,10 @@ import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport uint64_t
 
-from cmargin._core.losses._losses cimport MARGIN_PURSUIT, SMOOTHED_HINGE, has_dual, in_newton_steps
-from cmargin._core.losses._point cimport loss_of, loss_t
+from cmargin._core.losses._losses cimport (
+    MARGIN_PURSUIT, SMOOTHED_HINGE, facts_of, has_dual, has_two_kinks, in_newton_steps,
+)
+from cmargin._core.losses._point cimport loss_facts, loss_of, loss_t
 from cmargin._core.rows._evaluate cimport (
     COMMIT_AND_MOVE, RESTART, SAME_LINE, SAMPLED_BLOCK, hessians_wanted, evaluation_request,
     pass_line, pass_begin_evaluation, pass_combine, pass_objective, pass_linearised, pass_evaluate_part, pass_margins,
@@ -325,15 +327,17 @@ cdef class RowBlocks:
         return self.gradient_.reshape(-1)[:self.n_columns].copy()
 
     def dual_variables(self):
-        """a >= 0 that the last evaluation predicted, and that its bound is of; a new (n_rows,) array."""
+        """a that the last evaluation predicted, and that its bound is of; a new (n_rows,) array."""
         cdef double[:, ::1] duals = self.duals
         cdef pass_job *job = &self.rows.job
+        cdef loss_facts facts = facts_of(&job.loss)
+        cdef bint carried = job.loss.id == SMOOTHED_HINGE or has_two_kinks(&job.loss)
         cdef int after = 0 if job.dual_next == &duals[0, 0] else 1
         a = self.duals[after].copy()
-        if job.loss.id == SMOOTHED_HINGE and not job.at.primal and 0 < job.at.step < 1:
+        if carried and not job.at.primal and 0 < job.at.step < 1:
             # of a shorter step rows keep what lies as far on the way as it does
             before = self.duals[1 - after]
-            a = np.clip(before + (a - before) / job.at.step, 0, 1)
+            a = np.clip(before + (a - before) / job.at.step, facts.dual_smallest, facts.dual_largest)
         return a
 
     def line(self, double step, double width):

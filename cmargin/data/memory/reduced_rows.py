@@ -107,8 +107,8 @@ class WideRows:
         L[order] = S[:kept].T * length[order, None]  # directions that only a row of weight 0 has
         return L
 
-    def rows(self, signed_weight, intercept, n_threads):
-        rows = MemoryRowPass(self.narrow, signed_weight, intercept=intercept, n_threads=n_threads)
+    def rows(self, signed_weight, intercept, n_threads, offset=None):
+        rows = MemoryRowPass(self.narrow, signed_weight, intercept=intercept, n_threads=n_threads, offset=offset)
         rows.share = self.L.shape[1] / max(1, self.n_features)
         return rows
 

@@ -64,10 +64,11 @@ class Stages:
     """
 
     def __init__(self, shared, signed_weight, settings, result, seed, n_threads=1, w=None, found=None, rows=None,
-                 note=lambda stage: None, a=None):
+                 note=lambda stage: None, a=None, offset=None):
         self.shared, self.signed_weight, self.settings = shared, signed_weight, settings
         self.result, self.seed = result, seed
         self.n_threads, self.w, self.found, self._rows, self.note = n_threads, w, found, rows, note
+        self.offset = offset                     # (n_rows,) where slacks begin, see `DataSource.row_pass`; None: at 1
         self.a = a                               # dual variables to begin with, and those that the dual has ended with
         self.before = None                       # the last driver, from whose end the next goes on
         self.claim = self.sample = None          # what is to be certified; a few rows that were measured
@@ -76,7 +77,7 @@ class Stages:
     def rows(self):
         if self._rows is None:
             self._rows = self.shared.source.row_pass(self.signed_weight, intercept=self.shared.intercept,
-                                                     n_threads=self.n_threads)
+                                                     n_threads=self.n_threads, offset=self.offset)
         return self._rows
 
     @property
@@ -192,7 +193,7 @@ class Stages:
         if stage.what == AGAIN:
             settings, l2 = replace(settings, tol=settings.tol / 2), 0.0
         wide = self.shared.reduced(np.sqrt(settings.tol * l2))
-        small = wide.rows(self.signed_weight, intercept, self.n_threads)
+        small = wide.rows(self.signed_weight, intercept, self.n_threads, self.offset)
         inner = replace(problem, free=None if problem.free is None else small.n_columns - 1)
         t = None if w is None else wide.into(w, intercept)
         inside = Result(np.zeros(small.n_columns) if t is None else t.copy(), passes=result.passes,

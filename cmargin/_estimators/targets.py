@@ -1,0 +1,122 @@
+"""What y says in a regression: columns of targets, where each begins, and the unit in which it is solved.
+
+A problem is solved for targets t' = (t - centre) / unit and weights w' = w / unit. A loss of degree d in the residual,
+F_e(unit u) = unit^d F_(e / unit)(u), makes its objective that of w over unit^d, with
+
+    l2' = unit^(2 - d) l2,      l1' = unit^(1 - d) l1.
+
+So smoothing widths, and what counts as nothing, are relative to the spread of the targets, and no scale of theirs
+changes the way. A unit is a power of 2, so that no digit is lost. Only a free intercept can take a centre.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from cmargin._core.losses._losses import evaluate
+from cmargin.data.loss import Loss
+
+
+@dataclass(frozen=True)
+class ResidualLoss:
+    """A loss of residuals as users give it, in the targets' own numbers."""
+
+    name: str
+    parameter: float
+    is_length: bool            # the parameter is in the numbers of the targets
+    tilt: float = 0.5          # the quantile of the residuals at which a constant is best, about
+    insensitive: float = 0.0   # residuals up to that cost nothing
+    degree: int = 1
+
+    def in_units(self, unit):
+        """`Loss`, as the problem is solved."""
+        return Loss(self.name, (self.parameter / unit if self.is_length else self.parameter,))
+
+
+def columns_of_targets(y):
+    """(n_targets, n) float64 from y (n,) or (n, n_targets), finite; ValueError for what are no numbers."""
+    if sp.issparse(y):
+        raise ValueError("y is a sparse matrix; targets are a dense array: give y.toarray().")
+    try:
+        y = np.asarray(y, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"y must hold numbers, and its dtype is {np.asarray(y).dtype}.") from None
+    if not np.isfinite(y).all():
+        raise ValueError("Input y contains NaN or infinity.")
+    return np.ascontiguousarray(y.T).reshape(-1, y.shape[0])
+
+
+class Target:
+    """One problem: a column of targets and a `ResidualLoss`. ``counts`` (n,) bool: rows of weight > 0; None: all.
+
+    ``free``: its intercept is not penalised.
+    """
+
+    def __init__(self, column, loss, free, counts):
+        self.column, self.given = column, loss
+        told = column if counts is None else column[counts]
+        self.centre = centre_of(told, loss) if free else 0.0
+        with np.errstate(over="ignore"):
+            spread = float(np.abs(told / 2 - self.centre / 2).mean())
+        if not spread < np.finfo(float).max / 8:
+            raise ValueError("y holds values so large that sums of them overflow; scale the targets.")
+        self.unit = float(np.ldexp(1.0, min(max(int(np.frexp(2 * spread)[1]), -1000), 1000))) if spread > 0 else 1.0
+
+        self.loss = loss.in_units(self.unit)
+
+    @property
+    def unit_of_objective(self):
+        return self.unit**self.given.degree
+
+    def offset(self):
+        return (self.column - self.centre) / self.unit
+
+    def penalty(self, penalty):
+        degree = self.given.degree
+        return replace(penalty, l2=penalty.l2 * self.unit**(2 - degree), l1=penalty.l1 * self.unit**(1 - degree))
+
+    def into_units(self, coef, intercept):
+        """Weights of a model, (m + 1,)."""
+        return np.append(coef, intercept - self.centre) / self.unit
+
+    def mean_loss(self, weights):
+        """The objective of weights 0, in units."""
+        value, slope, curvature = (np.empty(len(self.column)) for _ in range(3))
+        evaluate(self.loss.id, 1 - self.offset(), value, slope, curvature, *self.loss.numbers)
+        return float(np.average(value, weights=weights))
+
+
+def centre_of(column, loss):
+    """A constant whose loss is about least: a quantile of the targets, or the middle of them, where none then costs
+    anything."""
+    least, most = float(column.min()), float(column.max())
+    if most - least <= 2 * loss.insensitive:
+        return least / 2 + most / 2
+    at = int(loss.tilt * (len(column) - 1))
+    return float(np.partition(column, at)[at])
+
+
+class Targets:
+    """The problems of a fit, one for each column of y and each `ResidualLoss`.
+
+    ``several``: the losses are a sequence, if of one. ``flat``: weights are (m,), as y is (n,) and the loss one.
+    """
+
+    def __init__(self, y, losses, several, weights, free):
+        columns = columns_of_targets(y)
+        self.flat = np.ndim(y) == 1 and not several
+        if len(columns) > 1 and several:
+            raise ValueError(f"Several quantiles are for one target; y has {len(columns)} columns.")
+        counts = None if weights is None or weights.all() else weights > 0
+        self.problems = [Target(column, loss, free, counts) for column in columns for loss in losses]
+
+    def __len__(self):
+        return len(self.problems)
+
+    def __getitem__(self, c):
+        return self.problems[c]
+
+    def signed_weight(self, c, weights):
+        """A new array; a residual has no sign of its own."""
+        return np.ones(len(self[c].column)) if weights is None else np.array(weights, float)

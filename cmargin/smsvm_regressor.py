@@ -1,0 +1,251 @@
+"""SmSVM for regression: linear models of targets by losses with kinks, with a certificate."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import _check_sample_weight
+
+from cmargin._estimators.base import LinearModel, keeps_last_fit
+from cmargin._estimators.docs import Callback, CheckpointFile, RandomState
+from cmargin._estimators.labels import of_mean_1, product_in_range
+from cmargin._estimators.predict import LinearScores
+from cmargin._estimators.regression_fit import RegressionFit
+from cmargin._estimators.scores import as_given
+from cmargin._estimators.smsvm_fit import check_penalty
+from cmargin._estimators.targets import ResidualLoss, Targets
+from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, check_parameter
+
+LOSSES = ("epsilon_insensitive", "quantile")
+SOLVERS = ("auto", "cholesky", "woodbury", "cg")
+BELOW_1 = (0.0, np.nextafter(1.0, 0.0), "(0.0, 1.0)")
+
+
+class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
+    """Linear regression by the loss of support vector regression or of quantiles, l2 and l1 penalties, a certificate.
+
+    Minimises, for every target::
+
+        l2/2 |w|^2 + (1/N) sum_i s_i F(y_i - <w, x_i> - b) + l1 |w|_1,     sum_i s_i = N
+
+    by Newton's method on the loss with its kinks smoothed, and stops when a dual value proves that the objective is
+    within ``tol`` of its minimum.
+
+    Parameters
+    ----------
+    loss : {"epsilon_insensitive", "quantile"}, default="epsilon_insensitive"
+        F(r) = max(0, abs(r) - epsilon), as in `sklearn.svm.LinearSVR`; or q r where r > 0 and (q - 1) r elsewhere, as
+        in `sklearn.linear_model.QuantileRegressor`, q the ``quantile``.
+    epsilon : float, default=0.1
+        Residuals up to that cost nothing; at least 0, in the unit of y. 0: the least sum of absolute residuals. Of
+        loss="epsilon_insensitive".
+    quantile : float or sequence of float, default=0.5
+        Between 0 and 1, of loss="quantile"; several, for one target, share what is read of the rows.
+    l2 : float or None, default=None
+        Weight of the quadratic penalty, at least 0. None: 1e-4, or what ``C`` says.
+    C : float or None, default=None
+        Instead of ``l2``: ``l2 = 1 / (C * sum of the weights of the rows)``, as in `sklearn.svm.LinearSVR`.
+        ``np.inf``: no penalty.
+    l1 : float, default=0.0
+        Weight of the l1 penalty, at least 0.
+    tol : float, default=1e-4
+        Relative duality gap, (objective - bound) / objective, at which a target is done. An objective of less than
+        1e-15 of the spread of the targets counts as 0, and so does a gap of that size.
+    max_passes : float, default=1000
+        Reads of the data for a target, after which a warning names the gap that is left.
+    linear_solver : {"auto", "cholesky", "woodbury", "cg"}, default="auto"
+        As in `SmSVMClassifier`.
+    subset_growth : {"auto", None}, default="auto"
+        "auto": solve on a tenth of the rows first where there are many.
+    penalize_intercept : bool, default=False
+        Penalise the intercept like a coefficient, as `sklearn.svm.LinearSVR` does. Targets far from 0 then pay for it.
+    fit_intercept : bool, default=True
+        Fit an intercept. Without one it is 0.
+    warm_start : bool, default=False
+        Start from the coefficients of the last fit.
+    max_time : float or None, default=None
+        Seconds after which the best point so far is kept.
+    random_state : int, RandomState or None, default=None
+        Chooses subsets of rows; None: the same every time.
+    n_jobs : int or None, default=None
+        Threads. None: the processors that the process may use; -1: all. The result is the same to the bit.
+    verbose : int, default=0
+        1: print a line for every evaluation of the objective. 2: the plan of the fit first, with reasons.
+    callback : callable or None, default=None
+        Called with the estimator after every Newton step, fitted attributes set; a true answer stops the fit.
+    checkpoint : path, `cmargin.Checkpoint` or None, default=None
+        File that keeps the state of `fit`, as in `SmSVMClassifier`.
+
+    Attributes
+    ----------
+    coef_ : (m,) or (n_targets, m) array
+        Weights, of the best point that was found. A row for every column of y, or for each of several quantiles.
+    intercept_ : float or (n_targets,) array
+        Intercepts, of the same point.
+    duality_gap_ : (n_targets,) array
+        Certified relative gap of each target; NaN without penalties, where none can be had.
+    objective_ : (n_targets,) array
+        The objective, not smoothed, of each target.
+    n_iter_ : int
+        Newton steps of the target that took most.
+    n_passes_ : float
+        Reads of the data, in reads of all of it, summed over the targets.
+    history_ : dict of arrays, one entry an evaluation
+        As in `SmSVMClassifier`, with ``target`` in place of ``class``.
+    n_features_in_ : int
+        Columns of X in the last fit.
+    feature_names_in_ : (n_features,) array
+        Where X had names of columns.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.preprocessing import scale
+    >>> from cmargin import SmSVMRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = SmSVMRegressor(epsilon=10.0).fit(scale(X), y)
+    >>> model.score(scale(X), y) > 0.5
+    True
+    >>> bool(model.duality_gap_[0] <= 1e-4)                                               # proven, not hoped for
+    True
+    """
+
+    coef_: np.ndarray
+    intercept_: Any
+
+    def __init__(self, loss: str = "epsilon_insensitive", epsilon: float = 0.1,
+                 quantile: float | Sequence[float] = 0.5, l2: float | None = None, C: float | None = None,
+                 l1: float = 0.0, tol: float = 1e-4, max_passes: float = 1000, linear_solver: str = "auto",
+                 subset_growth: str | None = "auto", penalize_intercept: bool = False, fit_intercept: bool = True,
+                 warm_start: bool = False, max_time: float | None = None, random_state: RandomState = None,
+                 n_jobs: int | None = None, verbose: int = 0, callback: Callback = None,
+                 checkpoint: CheckpointFile = None) -> None:
+        self.loss = loss
+        self.epsilon = epsilon
+        self.quantile = quantile
+        self.l2 = l2
+        self.C = C
+        self.l1 = l1
+        self.tol = tol
+        self.max_passes = max_passes
+        self.linear_solver = linear_solver
+        self.subset_growth = subset_growth
+        self.penalize_intercept = penalize_intercept
+        self.fit_intercept = fit_intercept
+        self.warm_start = warm_start
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+        self.checkpoint = checkpoint
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _check_parameters(self):
+        check_penalty(self)
+        check_parameter(self, "loss", self.loss, options=LOSSES)
+        check_parameter(self, "epsilon", self.epsilon, real=NOT_NEGATIVE)
+        for level in self._levels() or [None]:
+            check_parameter(self, "quantile", level, real=BELOW_1)
+        for name in ("tol", "max_passes"):
+            check_parameter(self, name, getattr(self, name), real=POSITIVE)
+        check_parameter(self, "linear_solver", self.linear_solver, options=SOLVERS)
+        check_parameter(self, "subset_growth", self.subset_growth, options=("auto",), none=True)
+        check_parameter(self, "penalize_intercept", self.penalize_intercept, flag=True)
+        self._check_shared()
+
+    def _levels(self):
+        """``quantile`` as a list."""
+        several = isinstance(self.quantile, (Sequence, np.ndarray)) and not isinstance(self.quantile, str)
+        return list(self.quantile) if several and np.ndim(self.quantile) == 1 else [self.quantile]
+
+    def _losses(self):
+        """`ResidualLoss` of every column of weights that one target has."""
+        if self.loss == "quantile":
+            return [ResidualLoss("quantile", float(q), False, tilt=float(q)) for q in self._levels()]
+        epsilon = max(float(self.epsilon), 0.0)
+        return [ResidualLoss("epsilon_insensitive", epsilon, True, insensitive=epsilon)]
+
+    @keeps_last_fit
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train from zero, or from the last weights with ``warm_start``.
+
+        Ctrl-C stores the best weights so far before it goes on; a fit that is refused leaves the last one as it was.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array or sparse matrix
+            float32 and float64, C or F order, memory-mapped, CSR: without a copy. Other numbers become float64. Or
+            paths of files, as `SmSVMClassifier.fit` takes them.
+        y : (n_samples,) or (n_samples, n_targets) numbers
+            Targets, each with weights of its own; or paths of .npy files where X is in files.
+        sample_weight : (n_samples,) array or None
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            For parameters, shapes, NaN, infinities, negative weights, targets that are no numbers; rows of Dask or on
+            a device.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _train(self, source, sample_weight, begin, checkpointer):
+        weights, total_weight = None, float(source.n_rows)
+        if sample_weight is not None:
+            given = _check_sample_weight(sample_weight, source.y, dtype=np.float64, ensure_non_negative=True)
+            if not given.any():
+                raise ValueError("sample_weight leaves every sample with weight 0.")
+            weight, total_weight = product_in_range([given])
+            weights = of_mean_1(weight)
+        several = self.loss == "quantile" and np.ndim(self.quantile) > 0
+        free = self.fit_intercept and not self.penalize_intercept
+        targets = Targets(source.y, self._losses(), several, weights, free)
+        if self._goes_on:
+            self._check_last_fit(source, targets)
+        return RegressionFit(self, source, targets, weights, total_weight, begin, checkpointer).trained()
+
+    def _check_last_fit(self, source, targets):
+        n, (rows, columns) = len(targets), np.atleast_2d(self.coef_).shape
+        if columns != source.n_features:
+            raise ValueError(f"X has {source.n_features} features, but the fit to go on from has {columns}")
+        if rows != n or np.size(self.intercept_) != n:
+            raise ValueError(f"warm_start needs coef_ and intercept_ of {n} row(s); got shapes {self.coef_.shape} and "
+                             f"{np.shape(self.intercept_)}.")
+        if not (np.isfinite(self.coef_).all() and np.isfinite(self.intercept_).all()):
+            raise ValueError("warm_start needs finite weights, but coef_ or intercept_ of the last fit contains NaN or "
+                             "infinity; fit another estimator, or without a warm start.")
+
+    # ---------------------------------------------------------------- prediction
+
+    @property
+    def _weight_rows(self):
+        return self.coef_ if sp.issparse(self.coef_) or self.coef_.ndim == 2 else self.coef_[None, :]
+
+    @property
+    def _ranking(self):
+        return np.atleast_1d(np.asarray(self.intercept_))
+
+    def densify(self):
+        """Keep ``coef_`` as an array again, after `sparsify`. Returns self."""
+        super().densify()
+        if np.ndim(self.intercept_) == 0:
+            self.coef_ = self.coef_.ravel()
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """<w, x> + b of every row: (n_samples,), or (n_samples, n_targets) where y had columns or there are several
+        quantiles."""
+        X = self._check_rows(X)
+        found = as_given(X, self._scores(X))
+        return found[:, 0] if np.ndim(self.intercept_) == 0 else found
