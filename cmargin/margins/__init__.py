@@ -17,6 +17,7 @@ from cmargin.margins.rankings import (
     ps_precision_at_k,
 )
 from cmargin.margins.summary import margin_summary
+from cmargin.margins.thresholds import label_thresholds
 
 __all__ = [
     "ExcessRiskBound",
@@ -27,6 +28,7 @@ __all__ = [
     "excess_risk_bound",
     "expected_calibration_error",
     "label_propensities",
+    "label_thresholds",
     "location_estimate",
     "margin",
     "margin_error",

@@ -75,6 +75,16 @@ def ranked(name):
     return call
 
 
+def label_thresholds(draw):
+    from cmargin import margins
+
+    n, k = draw.pick((0, 1, 4, 9)), draw.pick((1, 3))
+    y = draw.generator().integers(0, 2, (n, k)) if draw.below(3) else labels(draw, n, k)
+    more = {"cost": draw.pick((None, (1, 2), (0.0, 1.0), number(draw))), "least_f1": likely(draw, (0.1, 0.0, 1))}
+    return partial(margins.label_thresholds, array(draw, (n, k)), y,
+                   **{key: value for key, value in more.items() if draw.once_in(2)})
+
+
 def distribution(name):
     def call(draw):
         more = {"quantiles": draw.pick(((), (0.5,), (0, 1.5), [np.nan], array(draw, shape(draw), HINTS), number(draw)))}
@@ -414,6 +424,7 @@ ENTRIES = {
     "expected_calibration_error": (40, expected_calibration_error),
     **{name: (20, ranked(name)) for name in ("precision_at_k", "ndcg_at_k", "label_propensities", "ps_precision_at_k",
                                              "ps_ndcg_at_k")},
+    "label_thresholds": (20, label_thresholds),
     "weak_separability": (30, weak_separability),
     "psi_transform": (40, broadcasting("psi_transform", 3)),
     "psi_inverse": (40, broadcasting("psi_inverse", 3)),
