@@ -46,9 +46,10 @@ class MarginPursuitClassifier(LinearOneVsRest):
         Record the margin distribution after every pass: one more read with "gd" and "sgd".
     fit_intercept : bool, default=True
         Fit an intercept. Without one it is 0.
-    class_weight : dict, list of dicts, "balanced" or None, default=None
+    class_weight : dict, list of dicts, array, "balanced" or None, default=None
         Weight of the rows of each class, in every one-vs-rest problem, as sample weights would have it. "balanced":
-        classes weigh alike. For an indicator: {0: ..., 1: ...}, a list of one for each label, or "balanced".
+        classes weigh alike. For an indicator: {0: ..., 1: ...}, of numbers or of one for each label; a list of such
+        dicts; an array (n_labels, 2) of both weights; or "balanced".
     warm_start : bool, default=False
         Go on from the last fit's weights.
     max_time : float or None, default=None

@@ -96,10 +96,11 @@ class SLNDClassifier(TrainedByParts):
         are not used then, and ``coef_`` is float64.
     fit_intercept : bool, default=True
         Fit an intercept, without penalty. Without one it is 0.
-    class_weight : dict, list of dicts, "balanced" or None, default=None
+    class_weight : dict, list of dicts, array, "balanced" or None, default=None
         Weight of the rows of each class, in every one-vs-rest problem, as sample weights would have it. "balanced":
-        classes weigh alike. For an indicator: {0: ..., 1: ...}, a list of one for each label, or "balanced"; each label
-        then has a preconditioner of its own, which is not kept.
+        classes weigh alike. For an indicator: {0: ..., 1: ...}, of numbers or of one for each label; a list of such
+        dicts; an array (n_labels, 2) of both weights; or "balanced"; each label then has a preconditioner of its own,
+        which is not kept.
     warm_start : bool, default=False
         Go on from the last fit's weights and preconditioner.
     max_time : float or None, default=None

@@ -68,9 +68,9 @@ class SmSVMClassifier(LinearClassifier):
         Penalise the intercept like a coefficient, as the published algorithm and LIBLINEAR do.
     fit_intercept : bool, default=True
         Fit an intercept. Without one it is 0.
-    class_weight : dict, list of dicts, "balanced" or None, default=None
-        Weight of the rows of each class, in every one-vs-rest problem, as sample weights would have it. "balanced":
-        classes weigh alike. For an indicator: {0: ..., 1: ...}, a list of one for each label, or "balanced".
+    class_weight : dict, list of dicts, array, "balanced" or None, default=None
+        Weight of the rows of each class in every one-vs-rest problem; "balanced": classes weigh alike. For an indicator
+        {0: ..., 1: ...}, of numbers or of one for each label; a list of such dicts; an array (n_labels, 2); "balanced".
     warm_start : bool, default=False
         Start from the coefficients of the last fit.
     max_time : float or None, default=None

@@ -58,10 +58,12 @@ def refuse_apart(estimator, multilabel, n_classes, what):
 
 
 def check_list(estimator, multilabel):
-    """Raise for a class_weight that is a list, which is one of labels, beside targets that are none."""
-    if isinstance(estimator.class_weight, list) and not multilabel:
-        raise ValueError("class_weight is a list of one dict for each label of an indicator; for classes that exclude "
-                         "each other give one dict.")
+    """Raise for a class_weight of several labels beside targets that are none."""
+    given = estimator.class_weight
+    several = isinstance(given, (list, np.ndarray)) or (isinstance(given, dict) and any(map(np.ndim, given.values())))
+    if several and not multilabel:
+        raise ValueError("class_weight is of the labels of an indicator, a dict or a pair of weights for each; for "
+                         "classes that exclude each other give one dict of numbers.")
 
 
 def train(estimator, source, sample_weight, begin):
@@ -126,15 +128,33 @@ class ProblemWeights:
             return np.ones((n_labels, 2))
         if isinstance(class_weight, str):
             return np.array([self._balanced(c) for c in range(n_labels)])
-        every = class_weight if isinstance(class_weight, list) else [class_weight] * n_labels
-        if len(every) != n_labels or not all(set(one) <= {0, 1} for one in every):
+        try:
+            return label_weights(class_weight, n_labels)
+        except (TypeError, ValueError, KeyError):
             raise ValueError("class_weight of a label indicator is a dict {0: ..., 1: ...} for the rows without and "
-                             f"with a label, a list of {n_labels} of these, or 'balanced'; got {class_weight}.")
-        return np.array([[one.get(0, 1.0), one.get(1, 1.0)] for one in every], float)
+                             f"with a label, of numbers or of {n_labels} for the labels, a list of {n_labels} dicts, "
+                             f"an array of shape ({n_labels}, 2), or 'balanced'; got {class_weight}.") from None
 
     def _balanced(self, c):
         there, weight = self.Y[:, [c]].toarray().ravel(), self.given(c)
         return balanced_weights(np.bincount(there, None if weight is None else in_range(weight), minlength=2))
+
+
+def label_weights(class_weight, n_labels):
+    """(n_labels, 2) weights of the rows without and with each label; an error for what has no such numbers."""
+    if isinstance(class_weight, dict):
+        columns = {key: np.broadcast_to(np.asarray(given, float), n_labels) for key, given in class_weight.items()}
+    elif isinstance(class_weight, list):
+        columns = {key: np.array([one.get(key, 1.0) for one in class_weight], float) for key in (0, 1)}
+        if len(class_weight) != n_labels or not all(set(one) <= {0, 1} for one in class_weight):
+            raise ValueError
+    else:
+        columns = dict(enumerate(np.broadcast_to(np.asarray(class_weight, float), (n_labels, 2)).T))
+        if np.shape(class_weight) != (n_labels, 2):
+            raise ValueError
+    if not set(columns) <= {0, 1}:
+        raise ValueError
+    return np.column_stack([columns.get(key, np.ones(n_labels)) for key in (0, 1)])
 
 
 class FitApart:

@@ -4,7 +4,7 @@ import ast
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from cmargin._runtime.checkpoint import Checkpoint
 
 Method = TypeVar("Method", bound=Callable[..., Any])         # what a decorator takes and gives back
-ClassWeight = Mapping[Any, float] | list[dict[int, float]] | str | None
+ClassWeight = Mapping[Any, float | Sequence[float] | np.ndarray] | list[dict[int, float]] | np.ndarray | str | None
 RandomState = int | np.random.RandomState | None
 Callback = Callable[[Any], object] | None
 CheckpointFile = str | os.PathLike[str] | Checkpoint | None

@@ -91,7 +91,8 @@ class Agreed(Problems):
 def card_of(estimator, source, sample_weight):
     """A place's card, and its weights."""
     parameters = {name: value for name, value in estimator.get_params(deep=False).items()
-                  if name not in DRIVER_DECIDES and isinstance(value, (str, int, float, dict, type(None)))}
+                  if name not in DRIVER_DECIDES and isinstance(value, (str, int, float, dict, type(None)))
+                  and not (isinstance(value, dict) and any(map(np.ndim, value.values())))}       # refused later on
     kind = classes = counts = shares = None
     if source.n_rows:
         kind, classes, counts = _targets(source.y)

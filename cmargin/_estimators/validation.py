@@ -52,9 +52,9 @@ def check_parameter(estimator, name, value, *, options=(), integer=None, real=No
     allowed = []
     if mapping:
         several = value if isinstance(value, list) and value else [value]
-        if all(isinstance(one, dict) for one in several):
+        if all(isinstance(one, dict) for one in several) or (isinstance(value, np.ndarray) and value.ndim == 2):
             return
-        allowed += ["a dict", "a list of dicts"]
+        allowed += ["a dict", "a list of dicts", "an array of shape (n_labels, 2)"]
     if options:
         if isinstance(value, str) and value in options:
             return

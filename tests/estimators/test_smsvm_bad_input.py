@@ -100,5 +100,6 @@ def test_a_label_indicator_of_minus_1_and_1_is_scored_like_one_of_0_and_1():
 
 
 def test_what_class_weight_may_be_is_said_whole():
-    with pytest.raises(ValueError, match=r"must be a dict, a list of dicts, a str among {'balanced'} or None\. Got"):
+    with pytest.raises(ValueError, match=r"must be a dict, a list of dicts, an array of shape \(n_labels, 2\), "
+                                         r"a str among {'balanced'} or None\. Got"):
         SmSVMClassifier(class_weight="even").fit(X_bc, y_bc)

@@ -71,6 +71,17 @@ def test_they_are_those_of_scikit_learns_one_vs_rest():
         np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
 
 
+@pytest.mark.parametrize("model", [SmSVMClassifier(), SLNDClassifier(random_state=0)], ids=str)
+def test_weights_of_labels_in_a_dict_of_lists_or_an_array(model):
+    expected = quietly(clone(model).set_params(class_weight=[{0: 2.0, 1: 3.0}, {0: 2.0, 1: 20.0}, {0: 2.0}]), X, Y)
+    pairs = np.array([[2.0, 3.0], [2.0, 20.0], [2.0, 1.0]])
+    for given in ({0: 2.0, 1: [3.0, 20.0, 1.0]}, {0: np.full(3, 2.0), 1: (3, 20, 1)}, pairs, pairs.astype(int)):
+        np.testing.assert_array_equal(quietly(clone(model).set_params(class_weight=given), X, Y).coef_, expected.coef_)
+    for given in ({1: [1.0, 2.0, 3.0, 4.0]}, pairs):
+        with pytest.raises(ValueError, match="classes that exclude each other give one dict of numbers"):
+            clone(model).set_params(class_weight=given).fit(X, CLASSES)
+
+
 def test_stochastic_fits_follow_them():
     for model in (SLNDClassifier(random_state=0), BSNClassifier(random_state=0, loss="squared")):
         shares = [clone(model).set_params(class_weight={1: w}).fit(X, Y).predict(X).mean(axis=0) for w in (0.1, 10.0)]
@@ -163,7 +174,11 @@ def test_a_number_is_the_weight_of_every_row(capsys):
 
 @pytest.mark.parametrize("change, text", [
     ({"class_weight": {2: 1.0}}, r"class_weight of a label indicator is a dict {0: ..., 1: ...}.*got {2: 1.0}"),
-    ({"class_weight": [{0: 1.0}]}, "a list of 3 of these"), ({"class_weight": {1: -1.0}}, "not negative"),
+    ({"class_weight": [{0: 1.0}]}, "a list of 3 dicts"), ({"class_weight": {1: [1.0, 2.0]}}, "or of 3 for the labels"),
+    ({"class_weight": np.ones((2, 2))}, r"an array of shape \(3, 2\)"),
+    ({"class_weight": np.ones(3)}, "must be a dict"),
+    ({"class_weight": np.full((3, 2), np.nan)}, "finite"), ({"class_weight": {1: ["a", "b", "c"]}}, "of a label indic"),
+    ({"class_weight": {1: -1.0}}, "not negative"),
     ({"class_weight": [{0: 1.0}] * 2 + ["balanced"]}, "'class_weight' parameter of SmSVMClassifier must be"),
     ({"class_weight": {0: 0.0, 1: 0.0}}, "leave every sample with weight 0 in problem 0"),
     ({"sample_weight": S[:, :2]}, r"sample_weight.shape == \(300, 2\), expected \(300,\) or \(300, 3\)"),
@@ -177,13 +192,14 @@ def test_what_is_refused(change, text):
 
 
 def test_what_is_refused_elsewhere_says_so():
-    with pytest.raises(ValueError, match="class_weight is a list of one dict for each label of an indicator"):
+    with pytest.raises(ValueError, match="class_weight is of the labels of an indicator"):
         SmSVMClassifier(class_weight=[{0: 1.0}]).fit(X, CLASSES)
-    with pytest.raises(ValueError, match="class_weight is a list of one dict for each label of an indicator"):
+    with pytest.raises(ValueError, match="class_weight is of the labels of an indicator"):
         SLNDClassifier(class_weight=[{0: 1.0}]).partial_fit(X, CLASSES, classes=range(4))
     with pytest.raises(ValueError, match="loss='multinomial' takes classes that exclude each other"):
         SLNDClassifier(loss="multinomial", class_weight={1: 2.0}).fit(X, Y)
     for model, labels, text in ((SLNDClassifier(class_weight={1: 2.0}), Y, "class_weight of a label indicator"),
+                                (SmSVMClassifier(class_weight={1: np.ones(3)}), Y, "class_weight of a label indicator"),
                                 (SmSVMClassifier(class_weight={1: 2.0}, class_weight_on="positives"), CLASSES,
                                  "class_weight_on='positives' does not go over ranks yet")):
         def work(comm, model=model, labels=labels):
