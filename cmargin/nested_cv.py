@@ -61,7 +61,7 @@ def nested_cross_validation(X: Any, y: Any, l2s: Sequence[float], l1s: Sequence[
     nothing = Bunch(splitter=Bunch(split={}), scorer=Bunch(score={}))
     folds, passes = splits(outer, X, y, {}), 0.0
     scores, chosen, said = [], [], list[str]()
-    warn_of_lacking(classes, y, codes, folds)
+    warn_of_lacking(classes, y, codes, folds, of_all=True)
     for train, test in folds:
         run = search._run(X[train], y[train], None, classes, None if codes is None else codes[train], nothing,
                           warns=False)

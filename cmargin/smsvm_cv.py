@@ -262,7 +262,7 @@ class SmSVMClassifierCV(PenaltySearch):
         else:
             run = SearchRun(self, posed, grid, splits(self.cv, X, y, routed.splitter.split), checkpointer, deadline)
         if warns:
-            warn_of_lacking(classes, y, codes, run.rows)
+            warn_of_lacking(classes, y, codes, run.rows, of_all=not self.refit)
         run.run()
         return run
 

@@ -114,12 +114,13 @@ def warn_of_constant(signs):
         warn_at_caller(f"{' and '.join(parts)}: there is nothing to learn.")
 
 
-def warn_of_folds(Y, folds):
-    """One warning of labels of the sparse indicator ``Y`` that are constant in training rows of a fold, but not in all.
+def warn_of_folds(Y, folds, of_all=False):
+    """One warning of labels of the sparse indicator ``Y`` that are constant in training rows of a fold, but not in all;
+    in all too where ``of_all``.
 
     ``folds``: pairs of training and test rows.
     """
-    whole = signs_met(Y, None)
+    whole = 0 if of_all else signs_met(Y, None)
     constant = {number: found for number, (train, _) in enumerate(folds, 1)
                 if len(found := np.flatnonzero(signs_met(Y[train], None) != whole))}
     if constant:

@@ -12,7 +12,14 @@ from rows_in_files import files_of
 from sklearn.exceptions import ConvergenceWarning
 from tensors import LIBRARIES
 
-from cmargin import BSNClassifier, MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier
+from cmargin import (
+    BSNClassifier,
+    MarginPursuitClassifier,
+    SLNDClassifier,
+    SmSVMClassifier,
+    SmSVMClassifierCV,
+    nested_cross_validation,
+)
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((200, 5))
@@ -80,6 +87,17 @@ def test_weights_that_leave_one_sign(model):
 def test_all_labels_are_constant(model):
     model, said = fitted(model, X, Y[:, 2:])
     assert len(said) == 1 and (model.predict(X) == [0, 1]).all()
+
+
+def test_searches_without_a_fit_of_all_rows_say_it_too():
+    # nested cross-validation and refit=False said nothing of a label that no row has
+    for search in (lambda: nested_cross_validation(X, Y, l2s=[1e-2], outer=2, inner=2),
+                   lambda: SmSVMClassifierCV(l2s=[1e-2], cv=2, refit=False).fit(X, Y),
+                   lambda: SmSVMClassifierCV(l2s=[1e-2], cv=2).fit(X, Y)):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            search()
+        assert len(said) == 1 and "there is nothing to learn" in str(said[0].message)
 
 
 def test_theory_steps_and_a_stop_before_the_first_pass():

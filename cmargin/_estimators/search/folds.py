@@ -40,13 +40,14 @@ def numbers_of_rows(rows, n):
     return np.where(rows < 0, rows + n, rows).astype(rows.dtype, copy=False) if rows.min(initial=0) < 0 else rows
 
 
-def warn_of_lacking(classes, y, codes, folds):
+def warn_of_lacking(classes, y, codes, folds, of_all=False):
     """One warning of classes, or labels of an indicator, that the training rows of some fold say nothing of.
 
-    ``codes``: (n,) the places of the labels ``y`` among ``classes``; None where y is an indicator.
+    ``codes``: (n,) the places of the labels ``y`` among ``classes``; None where y is an indicator. ``of_all``: whether
+    to name labels that are constant in all rows too, as no fit of all rows will.
     """
     if codes is None:
-        warn_of_folds(positives_of(y), folds)
+        warn_of_folds(positives_of(y), folds, of_all)
         return
     lacking = {number: lacks for number, (train, _) in enumerate(folds, 1)
                if len(lacks := np.setdiff1d(np.arange(len(classes)), codes[train]))}
