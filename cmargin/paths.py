@@ -41,7 +41,7 @@ def smsvm_path(X: Any, y: Any, *, l2s: Sequence[float] | None = None, Cs: Sequen
     l1_ratio : float or None
         Instead of ``l1``: l1 is ``l1_ratio / (1 - l1_ratio)`` times l2, as the ratio of an elastic net.
     loss : str
-        One of those of `SmSVMClassifier`.
+        One of those of `SmSVMClassifier`, whose own `path` takes a ``delta`` other than 1 too.
     tol : float
         Relative duality gap that is proven at every penalty.
     between : bool

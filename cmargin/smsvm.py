@@ -17,6 +17,7 @@ from cmargin._estimators.validation import POSITIVE, check_parameter
 from cmargin.data.loss import Loss
 
 SOLVERS = ("auto", "cholesky", "woodbury", "cg", "dual")
+LOSSES = ("hinge", "squared_hinge", "logistic", "huberised_hinge", "modified_huber")
 
 
 def of_logistic_loss(estimator):
@@ -43,8 +44,10 @@ class SmSVMClassifier(LinearClassifier):
         ``sklearn.linear_model.LogisticRegression``. ``np.inf``: no penalty.
     l1 : float, default=0.0
         Weight of the l1 penalty, at least 0.
-    loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
-        F(z) = max(0, 1 - z), max(0, 1 - z)^2 or ln(1 + e^-z).
+    loss : {"hinge", "squared_hinge", "logistic", "huberised_hinge", "modified_huber"}, default="hinge"
+        F(z) = max(0, 1 - z), max(0, 1 - z)^2 or ln(1 + e^-z). "huberised_hinge", in u = 1 - z: 0 below 0, u^2 / (2
+        delta) up to ``delta``, then u - delta / 2. "modified_huber": max(0, 1 - z)^2 for z >= -1, else -4 z, as in
+        ``sklearn.linear_model.SGDClassifier``.
     tol : float, default=1e-4
         Relative duality gap, (objective - bound) / objective, at which a class is done.
     max_passes : float, default=1000
@@ -61,7 +64,7 @@ class SmSVMClassifier(LinearClassifier):
     linear_solver : {"auto", "cholesky", "woodbury", "cg", "dual"}, default="auto"
         How Newton steps are solved; "auto" decides by shape and cost, and ``verbose=2`` prints what and why.
         "woodbury": in as many unknowns as there are rows. "cg": by conjugate gradients. "dual": in the dual variables
-        (hinge and squared hinge, one thread a class). These three need l1=0; "dual" needs l2>0 too.
+        (not the logistic loss; one thread a class). These three need l1=0; "dual" needs l2>0 too.
     subset_growth : {"auto", None}, default="auto"
         "auto": solve on a tenth of the rows first where there are many.
     penalize_intercept : bool, default=False
@@ -89,6 +92,8 @@ class SmSVMClassifier(LinearClassifier):
     class_weight_on : {"rows", "positives"}, default="rows"
         "positives": with three or more classes, a class weighs only in the problem where it is the positive one, as in
         LinearSVC and SGDClassifier. Problems are then trained one after the other, and ``C`` counts for each alone.
+    delta : float, default=1.0
+        Of loss="huberised_hinge", above 0: over how much of a margin its parabola goes.
 
     Attributes
     ----------
@@ -134,7 +139,8 @@ class SmSVMClassifier(LinearClassifier):
                  subset_growth: str | None = "auto", penalize_intercept: bool = False, fit_intercept: bool = True,
                  class_weight: ClassWeight = None, warm_start: bool = False, max_time: float | None = None,
                  random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0,
-                 callback: Callback = None, checkpoint: CheckpointFile = None, class_weight_on: str = "rows") -> None:
+                 callback: Callback = None, checkpoint: CheckpointFile = None, class_weight_on: str = "rows",
+                 delta: float = 1.0) -> None:
         self.l2 = l2
         self.C = C
         self.l1 = l1
@@ -158,10 +164,11 @@ class SmSVMClassifier(LinearClassifier):
         self.callback = callback
         self.checkpoint = checkpoint
         self.class_weight_on = class_weight_on
+        self.delta = delta
 
     def _check_parameters(self):
         check_penalty(self)
-        check_parameter(self, "loss", self.loss, options=("hinge", "squared_hinge", "logistic"))
+        check_parameter(self, "loss", self.loss, options=LOSSES)
         for name in ("tol", "max_passes", "smoothing", "newton_tol"):
             check_parameter(self, name, getattr(self, name), real=POSITIVE)
         below_1 = (0.0, np.nextafter(1.0, 0.0), "(0.0, 1.0)")
@@ -171,11 +178,12 @@ class SmSVMClassifier(LinearClassifier):
         check_parameter(self, "subset_growth", self.subset_growth, options=("auto",), none=True)
         check_parameter(self, "penalize_intercept", self.penalize_intercept, flag=True)
         check_parameter(self, "class_weight_on", self.class_weight_on, options=("rows", "positives"))
+        check_parameter(self, "delta", self.delta, real=POSITIVE)
         self._check_shared()
 
     def _loss(self):
         """`Loss`: a parameter of a loss joins its name here."""
-        return Loss(self.loss)
+        return Loss(self.loss, (float(self.delta),) if self.loss == "huberised_hinge" else ())
 
     _takes_places = True
     _leaves_out_weightless = False
@@ -223,7 +231,7 @@ class SmSVMClassifier(LinearClassifier):
 
         X, y and sample_weight are what the estimator was fitted to. Returns a `LeaveOneOut`: ``predictions``,
         ``right``, ``score`` and certified intervals of the left-out scores. ValueError with l1, without l2, of more
-        than 5,000 rows and as many columns, and of rows that are not in memory.
+        than 5,000 rows and as many columns, of rows that are not in memory, and with the two Huber losses.
         """
         return leave_one_out(self, X, y, sample_weight)
 

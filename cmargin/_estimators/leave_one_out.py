@@ -70,6 +70,7 @@ def leave_one_out(estimator, X, y, sample_weight=None):
     check_is_fitted(estimator)
     estimator._check_parameters()
     X, y, sample_weight = check_data(estimator, X, y, sample_weight, reset=False)
+    check_loss(estimator)
     source = source_of(X, y)
     if not source.in_memory:
         source.refuse("leave_one_out")
@@ -88,6 +89,12 @@ def leave_one_out(estimator, X, y, sample_weight=None):
         problems = _problems(estimator, source, labels, weights, penalty.l2, sample_weight)
         found = searched_among(problems, [labels[c] for c in range(len(labels))], labels.multilabel)
     return _result(labels, found, source.y, sample_weight)
+
+
+def check_loss(estimator):
+    """Refuse losses whose left-out scores have no bounds."""
+    if estimator.loss not in LOSSES:
+        raise ValueError(f"leaving one row out needs loss={' or '.join(map(repr, LOSSES))}; got {estimator.loss!r}.")
 
 
 def _problems(estimator, source, labels, weights, l2, sample_weight):

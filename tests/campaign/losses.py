@@ -16,7 +16,7 @@ LIMITS = {**certificates.LIMITS, "passes beside those of factors": 10.0}
 def make_loss_problem(seed):
     rng = np.random.default_rng([seed, 40])
     problem = make_problem(seed)
-    loss = pick(rng, logistic=3, squared_hinge=3, hinge=1)
+    loss = pick(rng, logistic=3, squared_hinge=3, hinge=1, huberised_hinge=2, modified_huber=1)
     for settings in (problem.settings, problem.before or {}):
         settings["loss"] = loss
         if loss != "hinge":

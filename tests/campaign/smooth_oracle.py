@@ -1,4 +1,4 @@
-"""The objective of the squared hinge and the logistic loss in extended precision, its dual, and Newton's method.
+"""The objective of the losses that need no smoothing in extended precision, its dual, and Newton's method.
 
 As in `oracle`, neither bound need be believed: the method only says where to evaluate them.
 """
@@ -37,7 +37,21 @@ def entropy(a):
     return -sum(terms)
 
 
-LOSSES = {"logistic": (logistic, entropy, 1.0), "squared_hinge": (squared_hinge, lambda a: a - a * a / 4, 1e300)}
+def modified_huber(z):
+    """max(0, 1 - z)^2 for z >= -1, else -4 z."""
+    u = np.maximum(0, 1 - z)
+    return np.where(u <= 2, u * u, -4 * z), -2 * np.minimum(u, 2), 2.0 * ((z <= 1) & (u <= 2))
+
+
+def huberised_hinge(z):
+    """In u = 1 - z: 0, u^2 / 2 from 0 to 1, then u - 1/2."""
+    u = np.maximum(0, 1 - z)
+    return np.where(u <= 1, u * u / 2, u - 0.5), -np.minimum(u, 1), 1.0 * ((z <= 1) & (u <= 1))
+
+
+LOSSES = {"logistic": (logistic, entropy, 1.0), "squared_hinge": (squared_hinge, lambda a: a - a * a / 4, 1e300),
+          "modified_huber": (modified_huber, lambda a: a - a * a / 4, 4.0),
+          "huberised_hinge": (huberised_hinge, lambda a: a - a * a / 2, 1.0)}
 
 
 @dataclass

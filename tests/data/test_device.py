@@ -30,8 +30,10 @@ from cmargin.solvers import cost
 
 if strict is None:
     pytest.skip("array-api-strict is not installed", allow_module_level=True)
-PARAMETERS = {"smoothed_hinge": [(1.0,), (1e-3,)], "margin_pursuit": [(1.0, 1.0), (0.5, 3.0)]}
-CASES = [(name, p) for name in _losses.LOSS_IDS for p in PARAMETERS.get(name, [()])]
+PARAMETERS = {"smoothed_hinge": [(1.0,), (1e-3,)], "margin_pursuit": [(1.0, 1.0), (0.5, 3.0)],
+              "huberised_hinge": [(1.0,), (0.4,), (3.0,)]}
+CASES = [(name, p) for name in losses.LOSSES for p in PARAMETERS.get(name, [()])]
+OF_RESIDUALS = {"epsilon_insensitive", "quantile"}         # regression is refused there
 
 
 @pytest.fixture(autouse=True)
@@ -64,14 +66,15 @@ def test_losses_are_those_that_are_compiled(name, parameters):
             np.testing.assert_allclose(np.asarray(found), known, rtol=1e-13, atol=1e-15)
 
 
-@pytest.mark.parametrize("name", losses.GAINS)
-def test_dual_gains_equal_the_kernel(name):
+@pytest.mark.parametrize("name, parameters", [case for case in CASES if case[0] in losses.GAINS])
+def test_dual_gains_equal_the_kernel(name, parameters):
     a = np.linspace(0, 1, 101)
     wanted = np.empty(len(a))
-    _losses.gains(_losses.LOSS_IDS[name], a, wanted)
-    np.testing.assert_allclose(np.asarray(losses.GAINS[name](strict, strict.asarray(a))), wanted, atol=1e-15)
-    assert set(losses.GAINS) == {name for name, facts in _losses.FACTS.items()
-                                 if facts["dual_largest"] > 0} - {"smoothed_hinge"}
+    _losses.gains(_losses.LOSS_IDS[name], a, wanted, *parameters)
+    found = losses.GAINS[name](strict, strict.asarray(a), *parameters)
+    np.testing.assert_allclose(np.asarray(found), wanted, atol=1e-15)
+    of_margins = {name for name, facts in _losses.FACTS.items() if facts["dual_largest"] > 0} - OF_RESIDUALS
+    assert set(losses.GAINS) == of_margins - {"smoothed_hinge"}
 
 
 def test_dual_curvature_is_the_twin_s():
@@ -83,6 +86,7 @@ def test_dual_curvature_is_the_twin_s():
 
 @pytest.mark.parametrize("settings", [
     {}, {"l1": 1e-2}, {"loss": "squared_hinge"}, {"loss": "logistic", "fit_intercept": False},
+    {"loss": "huberised_hinge", "delta": 0.5}, {"loss": "modified_huber", "l1": 1e-2},
     {"linear_solver": "cg"}, {"penalize_intercept": True, "class_weight": "balanced"},
     {"line_search": "quadratic", "tol": 1e-2, "l2": 1e-2},
 ], ids=str)

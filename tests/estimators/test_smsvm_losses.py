@@ -25,11 +25,17 @@ from cmargin.solvers.problem import Problem, Settings
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
 X_bc = scale(X_bc)
-SMOOTH = ("squared_hinge", "logistic")
+SMOOTH = ("squared_hinge", "logistic", "huberised_hinge", "modified_huber")
+LARGEST = {"squared_hinge": np.inf, "modified_huber": 4.0}          # dual variable; 1 of the others
 
 
 def loss_of(name, z):
-    """F, F', F'' by the formulas."""
+    """F, F', F'' by the formulas; of the Huberised hinge with delta = 1."""
+    if name in ("huberised_hinge", "modified_huber"):
+        delta, scale = (1, 1) if name == "huberised_hinge" else (2, 4)
+        u = np.clip(1 - z, 0, delta)
+        return scale * (u**2 / (2 * delta) + np.maximum(1 - z - delta, 0)), -scale * u / delta, \
+            scale / delta * ((z <= 1) & (1 - z <= delta))
     if name == "squared_hinge":
         return np.maximum(1 - z, 0) ** 2, -2 * np.maximum(1 - z, 0), 2.0 * (z <= 1)
     return np.logaddexp(0, -z), -1 / (1 + np.exp(z)), 1 / (2 + np.exp(z) + np.exp(-z))
@@ -40,7 +46,8 @@ def objective(name, A, signed_weight, s, w, l2, l1, free):
     return s @ loss_of(name, signed_weight * (A @ w))[0] / s.sum() + l2 / 2 * beta @ beta + l1 * np.abs(beta).sum()
 
 
-@pytest.mark.parametrize("name, largest", [("hinge", 1.0), ("squared_hinge", 4.0), ("logistic", 1.0)])
+@pytest.mark.parametrize("name, largest", [("hinge", 1.0), ("squared_hinge", 4.0), ("logistic", 1.0),
+                                           ("huberised_hinge", 1.0), ("modified_huber", 4.0)])
 def test_the_gain_of_a_dual_variable_is_the_least_of_loss_and_line(name, largest):
     a, z = np.linspace(0, largest, 41), np.linspace(-30, 30, 240_001)
     value = np.maximum(0, 1 - z) if name == "hinge" else loss_of(name, z)[0]
@@ -69,7 +76,7 @@ def test_an_evaluation_equals_the_formulas(name, dtype, fmt):
     assert len(bits) == 1
     z0, v = y * (A @ w), y * (A @ e)
     (value, slope, curvature), (_, slope0, curvature0) = loss_of(name, z0 + 0.5 * v), loss_of(name, z0)
-    a = np.clip(-slope0 - curvature0 * v, 0, np.inf if name == "squared_hinge" else 1)
+    a = np.clip(-slope0 - curvature0 * v, 0, LARGEST.get(name, 1.0))
     G = np.empty(300)
     gains(LOSS_IDS[name], a, G)
     pos, neg = s * (y > 0), s * (y < 0)

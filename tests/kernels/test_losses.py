@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from api import _losses
 from naive import CURVATURE_AT_ZERO, LOSS_SLOPES, LOSS_VALUES, posterior
+from scipy.optimize import minimize_scalar
 
 import cmargin
 from cmargin import SmSVMClassifier
@@ -14,6 +15,7 @@ from cmargin.data.loss import Loss
 
 PARAMETERS = {
     "smoothed_hinge": [(1.0,), (1e-3,)],
+    "huberised_hinge": [(1.0,), (0.3,), (5.0,)],
     "margin_pursuit": [(1.0, 1.0), (0.5, 3.0), (2.0, 0.2)],
     "epsilon_insensitive": [(0.0,), (0.7,)],
     "quantile": [(0.2,), (0.9,)],
@@ -35,6 +37,9 @@ def away_from_kinks(name, parameters):
         z = z[np.abs(z - 1) > 0.02]
     if name in ("epsilon_insensitive", "quantile"):
         z = z[np.abs(np.abs(1 - z) - parameters[0] * (name == "epsilon_insensitive")) > 0.02]
+    if name in ("huberised_hinge", "modified_huber"):
+        width = parameters[0] if parameters else 2.0
+        z = z[(np.abs(z - 1) > 0.02) & (np.abs(1 - z - width) > 0.02)]
     if name == "calibrated_hinge":
         z = z[np.abs(z) > 0.02]
     if name == "margin_pursuit":
@@ -102,7 +107,37 @@ def test_calibrated_losses_give_posteriors(name):
     assert curvature.max() == curvature[250] == CURVATURE_AT_ZERO[name]     # F'' <= F''(0)
 
 
+@pytest.mark.parametrize("delta", [5e-324, 1e-300, 1e-20, 0.4, 1.0, 3.0, 1e20, 1e300])
+def test_huberised_hinges_of_any_width_stay_between_their_ends(delta):
+    u = np.array([-1e300, -1.0, 0.0, 1e-300, delta / 2, delta, 2.0, 1e300, np.inf])
+    value, slope, _ = evaluate("huberised_hinge", 1 - u, (delta,))
+    u = 1 - (1 - u)
+    with np.errstate(over="ignore"):
+        share = np.clip(u / delta, 0, 1)
+    assert np.array_equal(-slope, share) and not np.isnan(value).any()
+    assert (np.maximum(0, u - delta / 2) <= value * (1 + 1e-15)).all() and (value <= np.maximum(0, u)).all()
+    facts = Loss("huberised_hinge", (delta,)).facts
+    assert facts["at_zero"] == pytest.approx(evaluate("huberised_hinge", [0.0], (delta,))[0][0], rel=1e-15)
+    assert np.isnan(evaluate("huberised_hinge", [np.nan], (delta,))[0][0])
+    mine = value[np.isfinite(value)]
+    assert (slope[np.isfinite(value)] ** 2 <= facts["steepest"] ** 2 * np.maximum(1, mine) * (1 + 1e-14)).all()
+
+
+@pytest.mark.parametrize("delta", [0.2, 1.0, 2.0])
+def test_the_modified_huber_loss_is_four_huberised_hinges_of_two(delta):
+    z = np.linspace(-5, 3, 401)
+    for ours, four in zip(evaluate("modified_huber", z), evaluate("huberised_hinge", z, (2.0,)), strict=True):
+        np.testing.assert_array_equal(ours, 4 * four)
+    a = np.linspace(0, 1, 21)
+    _losses.gains(_losses.LOSS_IDS["huberised_hinge"], a, found := np.empty(21), delta)
+    lowest = [minimize_scalar(lambda z, b=b: LOSS_VALUES["huberised_hinge"](z, delta) + b * z, bounds=(-9, 9),
+                              method="bounded", options={"xatol": 1e-12}).fun for b in a]
+    np.testing.assert_allclose(found, lowest, atol=1e-8)
+
+
 def test_hand_values():
+    assert evaluate("modified_huber", [-1.0])[0][0] == 4.0
+    assert evaluate("huberised_hinge", [0.5], (1.0,))[0][0] == 0.125
     assert evaluate("logistic", [0.0])[0][0] == pytest.approx(np.log(2))
     assert evaluate("calibrated_hinge", [0.0])[0][0] == pytest.approx(-np.log(2))
     assert evaluate("squared", [-1.0])[0][0] == 1.0

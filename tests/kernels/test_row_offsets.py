@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from naive_regression import kinks_of, loss_of, two_kinks_evaluation
-from naive_smsvm import dual_curvature, evaluate, smooth_evaluation, smoothed, with_ones
+from naive_smsvm import LARGEST, dual_curvature, evaluate, smooth_evaluation, smoothed, with_ones
 from rows_in_files import files_of
 from scipy.optimize import minimize
 from test_row_pass import FORMATS, make
@@ -61,7 +61,7 @@ def test_slacks_begin_at_the_offsets(fmt, dtype, regression):
     assert rows.objective(w)[0] == pytest.approx(s @ np.maximum(u, 0), rel=1e-12)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+@pytest.mark.parametrize("loss", LARGEST)
 @pytest.mark.parametrize("regression", [False, True])
 @pytest.mark.parametrize("fmt", ["C", "csr32"])
 def test_smooth_losses_too_and_the_gains_of_their_dual_variables(fmt, regression, loss):
@@ -76,7 +76,7 @@ def test_smooth_losses_too_and_the_gains_of_their_dual_variables(fmt, regression
     assert rows.objective(w + 0.7 * e)[0] == pytest.approx(sums[0], rel=1e-12)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+@pytest.mark.parametrize("loss", LARGEST)
 def test_at_the_optimum_the_dual_value_is_the_objective(loss):
     # a dual variable a of a row at offset t adds G(a) + (t - 1) a to the bound
     X, (y, s, t, _) = make("C", np.float64), problem()

@@ -22,7 +22,8 @@ def quick_estimators():
     return [
         *(kind().set_params(**{name: few[name] for name in few if name in kind().get_params()}) for kind in classes),
         *(cmargin.MarginPursuitClassifier(solver=solver, **few) for solver in ("newton", "gd", "sgd")),
-        *(cmargin.SmSVMClassifier(loss=loss) for loss in ("hinge", "squared_hinge", "logistic")),
+        *(cmargin.SmSVMClassifier(loss=loss) for loss in ("hinge", "squared_hinge", "logistic", "huberised_hinge",
+                                                          "modified_huber")),
         cmargin.SmSVMClassifierCV(l2s=(1e-2,), cv=2),
         cmargin.SLNDClassifierCV(l2s=(1e-2,), cv=2),
     ]

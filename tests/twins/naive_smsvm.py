@@ -50,22 +50,27 @@ def evaluate(X, y, s, w, e, width_before, width, step=1.0, dual=None, offset=1.0
     return np.array(sums), gradient, (X.T * (s * h1)) @ X, carried
 
 
+LARGEST = {"logistic": 1.0, "squared_hinge": np.inf, "modified_huber": 4.0}        # dual variables
+
+
 def smooth_evaluation(X, y, s, w, e, step, offset, loss):
-    """The same of a loss that is smooth itself, logistic or squared hinge: the sums value, slope in the step, gains of
+    """The same of a loss that is smooth itself, as `LARGEST` names them: the sums value, slope in the step, gains of
     the predicted dual variables of either side, their own sums, curvature; gradient rows.
     """
     def at(u):
         if loss == "logistic":
             share = 1 / (1 + np.exp(-u + 1))
             return np.log1p(np.exp(u - 1)), share, share * (1 - share)
+        if loss == "modified_huber":
+            return np.where(u <= 2, np.maximum(u, 0) ** 2, 4 * u - 4), 2 * np.clip(u, 0, 2), 2.0 * ((u >= 0) & (u <= 2))
         return np.maximum(u, 0) ** 2, 2 * np.maximum(u, 0), 2.0 * (u >= 0)
 
     change, u0 = y * (X @ e), offset - y * (X @ w)
     value, a1, h1 = at(u0 - step * change)
     _, a0, h0 = at(u0)
-    a = np.clip(a0 - h0 * change, 0, 1 if loss == "logistic" else np.inf)
+    a = np.clip(a0 - h0 * change, 0, LARGEST[loss])
     with np.errstate(all="ignore"):
-        gain = a - a**2 / 4 if loss == "squared_hinge" else -np.nan_to_num(a * np.log(a) + (1 - a) * np.log(1 - a))
+        gain = a - a**2 / 4 if loss != "logistic" else -np.nan_to_num(a * np.log(a) + (1 - a) * np.log(1 - a))
     gains = s * (gain + (offset - 1) * a)
     sides = y > 0, y < 0
     of_sides = [part[side].sum() for part in (gains, s * a) for side in sides]

@@ -8,11 +8,16 @@ finite z. Arithmetic is double whatever the dtype of the data.
 from cmargin._core.losses._calibrated_hinge cimport calibrated_hinge, calibrated_hinge_facts
 from cmargin._core.losses._epsilon_insensitive cimport epsilon_insensitive, epsilon_insensitive_facts
 from cmargin._core.losses._hinge cimport hinge, hinge_facts, hinge_gain
+from cmargin._core.losses._huberised_hinge cimport (
+    MODIFIED_DELTA, MODIFIED_SCALE, huberised_hinge, huberised_hinge_facts, huberised_hinge_gain, modified_huber,
+    modified_huber_facts, modified_huber_gain,
+)
 from cmargin._core.losses._logistic cimport logistic, logistic_facts, logistic_gain
 from cmargin._core.losses._margin_pursuit cimport margin_pursuit, margin_pursuit_facts
 from cmargin._core.losses._point cimport loss_facts, loss_t, point
 from cmargin._core.losses._quantile cimport quantile, quantile_facts
 from cmargin._core.losses._smooth_rows cimport (
+    huberised_hinge_line, huberised_hinge_curvatures, huberised_hinge_rows,
     logistic_line, logistic_curvatures, logistic_rows,
     squared_hinge_line, squared_hinge_curvatures, squared_hinge_rows,
 )
@@ -25,6 +30,7 @@ from cmargin._core.losses._two_kinks cimport two_kinks, two_kinks_at, two_kinks_
 cdef enum loss_id:
     LOGISTIC, CALIBRATED_HINGE, SQUARED, HINGE, SMOOTHED_HINGE, MARGIN_PURSUIT, SQUARED_HINGE,
     EPSILON_INSENSITIVE, QUANTILE,
+    HUBERISED_HINGE, MODIFIED_HUBER,
     N_LOSSES
 
 
@@ -51,6 +57,10 @@ cdef inline point point_loss(const loss_t *loss, double z) noexcept nogil:
         return squared_hinge(z)
     if has_two_kinks(loss):
         return two_kinks_at(kinks_of(loss), z)
+    if loss.id == HUBERISED_HINGE:
+        return huberised_hinge(z, loss.a)
+    if loss.id == MODIFIED_HUBER:
+        return modified_huber(z)
     return margin_pursuit(z, loss.a, loss.b)
 
 
@@ -71,6 +81,10 @@ cdef inline loss_facts facts_of(const loss_t *loss) noexcept nogil:
         return epsilon_insensitive_facts()
     if loss.id == QUANTILE:
         return quantile_facts(loss.a)
+    if loss.id == HUBERISED_HINGE:
+        return huberised_hinge_facts(loss.a)
+    if loss.id == MODIFIED_HUBER:
+        return modified_huber_facts()
     return margin_pursuit_facts()
 
 
@@ -82,6 +96,10 @@ cdef inline double dual_gain(const loss_t *loss, double a) noexcept nogil:
         return logistic_gain(a)
     if has_two_kinks(loss):
         return two_kinks_gain(kinks_of(loss), a)
+    if loss.id == HUBERISED_HINGE:
+        return huberised_hinge_gain(a, loss.a)
+    if loss.id == MODIFIED_HUBER:
+        return modified_huber_gain(a)
     return hinge_gain(a)
 
 
@@ -104,6 +122,12 @@ cdef inline bint vectorised_rows(const loss_t *loss, double step, double floor, 
         logistic_rows(step, floor, n, signed_weight, slack, change, dual_next, parts, ld, r, curvature)
     elif loss.id == SQUARED_HINGE:
         squared_hinge_rows(step, floor, n, signed_weight, slack, change, dual_next, parts, ld, r, curvature)
+    elif loss.id == HUBERISED_HINGE:
+        huberised_hinge_rows(loss.a, 1, step, floor, n, signed_weight, slack, change, dual_next, parts, ld, r,
+                             curvature)
+    elif loss.id == MODIFIED_HUBER:
+        huberised_hinge_rows(MODIFIED_DELTA, MODIFIED_SCALE, step, floor, n, signed_weight, slack, change, dual_next,
+                             parts, ld, r, curvature)
     else:
         return False
     return True
@@ -117,6 +141,11 @@ cdef inline bint vectorised_curvatures(const loss_t *loss, double step, double f
         logistic_curvatures(step, floor, n, signed_weight, slack, change, curvature)
     elif loss.id == SQUARED_HINGE:
         squared_hinge_curvatures(step, floor, n, signed_weight, slack, change, curvature)
+    elif loss.id == HUBERISED_HINGE:
+        huberised_hinge_curvatures(loss.a, 1, step, floor, n, signed_weight, slack, change, curvature)
+    elif loss.id == MODIFIED_HUBER:
+        huberised_hinge_curvatures(MODIFIED_DELTA, MODIFIED_SCALE, step, floor, n, signed_weight, slack, change,
+                                   curvature)
     else:
         return False
     return True
@@ -129,6 +158,10 @@ cdef inline bint vectorised_line(const loss_t *loss, double step, Py_ssize_t n, 
         logistic_line(n, signed_weight, slack, change, step, out)
     elif loss.id == SQUARED_HINGE:
         squared_hinge_line(n, signed_weight, slack, change, step, out)
+    elif loss.id == HUBERISED_HINGE:
+        huberised_hinge_line(loss.a, 1, n, signed_weight, slack, change, step, out)
+    elif loss.id == MODIFIED_HUBER:
+        huberised_hinge_line(MODIFIED_DELTA, MODIFIED_SCALE, n, signed_weight, slack, change, step, out)
     else:
         return False
     return True

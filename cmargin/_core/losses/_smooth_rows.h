@@ -41,22 +41,41 @@ static inline smooth_point squared_hinge_at(double z) {
 
 static inline double squared_hinge_gain_at(double a) { return a - a * a / 4; }
 
+/* F(z) = scale H(1 - z), H(u) = 0, u^2 / (2 delta) to u = delta, then u - delta / 2: the hinge that a parabola of width
+ * delta rounds off. One curvature for both kinks, that of the parabola */
+static inline smooth_point huberised_hinge_at(double z, double delta, double scale) {
+    double u = z > 1 ? 0 : 1 - z, share = u / delta;
+    share = share > 1 ? 1 : share;
+    smooth_point at = {scale * share * (u - delta * share / 2), -scale * share,
+                       z <= 1 && u <= delta ? scale / delta : 0};
+    return at;
+}
+
+static inline double huberised_hinge_gain_at(double a, double delta, double scale) {
+    return a - delta / scale * a * a / 2;
+}
+
+/* what loops over rows take besides, and hand on to the formulas, of a loss with these parameters; NONE has none */
+#define NONE
+#define DELTA_TAKEN double delta, double scale,
+#define DELTA_GIVEN , delta, scale
+
 /* What an evaluation asks of n rows at u - step change, no sums yet. For every row: parts[0] s F, [1] -s F' change, [2]
  * s G(a) for y = +1, [3] the same for y = -1, [4] s a for y = +1, [5] -s a for y = -1, [6] s h, with the dual variable
  * a that the model before the step predicts after it; r: s y F'; curvature: s h, 0 below the floor. */
-#define DEFINE_SMOOTH_ROWS(loss, LARGEST)                                                                        \
-    CLONES static void loss##_rows(double step, double floor, ptrdiff_t n, const double *restrict signed_weight, \
-                                   const double *restrict slack, const double *restrict change,                \
+#define DEFINE_SMOOTH_ROWS(loss, LARGEST, TAKEN, GIVEN)                                                          \
+    CLONES static void loss##_rows(TAKEN double step, double floor, ptrdiff_t n, const double *restrict signed_weight, \
+                                   const double *restrict slack, const double *restrict change,                  \
                                    double *restrict dual_next, double *restrict parts, ptrdiff_t ld,             \
                                    double *restrict r, double *restrict curvature) {                             \
         INDEPENDENT                                                                                              \
         for (ptrdiff_t i = 0; i < n; i++) {                                                                      \
-            double s = fabs(signed_weight[i]), v = change[i], u = slack[i];                                    \
-            smooth_point before = loss##_at(1 - u), at = loss##_at(1 - (u - step * v));                          \
+            double s = fabs(signed_weight[i]), v = change[i], u = slack[i];                                      \
+            smooth_point before = loss##_at(1 - u GIVEN), at = loss##_at(1 - (u - step * v) GIVEN);              \
             double a = -before.slope - before.curvature * v, gain;                                               \
             a = a > 0 ? a : 0;                                                                                   \
             a = a > LARGEST ? LARGEST : a;                                                                       \
-            gain = s * loss##_gain_at(a);                                                                        \
+            gain = s * loss##_gain_at(a GIVEN);                                                                  \
             dual_next[i] = a;                                                                                    \
             parts[i] = s * at.value;                                                                             \
             parts[ld + i] = s * at.slope * v;                                                                    \
@@ -70,29 +89,31 @@ static inline double squared_hinge_gain_at(double a) { return a - a * a / 4; }
         }                                                                                                        \
     }
 
-DEFINE_SMOOTH_ROWS(logistic, 1.0)
-DEFINE_SMOOTH_ROWS(squared_hinge, 1e300)
+DEFINE_SMOOTH_ROWS(logistic, 1.0, NONE, NONE)
+DEFINE_SMOOTH_ROWS(squared_hinge, 1e300, NONE, NONE)
+DEFINE_SMOOTH_ROWS(huberised_hinge, scale, DELTA_TAKEN, DELTA_GIVEN)
 
 /* curvature: s h of every row at u - step change, 0 below the floor */
-#define DEFINE_SMOOTH_CURVATURES(loss)                                                                           \
-    CLONES static void loss##_curvatures(double step, double floor, ptrdiff_t n, const double *restrict signed_weight, \
-                                         const double *restrict slack, const double *restrict change,          \
+#define DEFINE_SMOOTH_CURVATURES(loss, TAKEN, GIVEN)                                                             \
+    CLONES static void loss##_curvatures(TAKEN double step, double floor, ptrdiff_t n, const double *restrict signed_weight, \
+                                         const double *restrict slack, const double *restrict change,            \
                                          double *restrict curvature) {                                           \
         INDEPENDENT                                                                                              \
         for (ptrdiff_t i = 0; i < n; i++) {                                                                      \
-            double h = loss##_at(1 - (slack[i] - step * change[i])).curvature;                                 \
+            double h = loss##_at(1 - (slack[i] - step * change[i]) GIVEN).curvature;                             \
             curvature[i] = h > floor ? fabs(signed_weight[i]) * h : 0;                                           \
         }                                                                                                        \
     }
 
-DEFINE_SMOOTH_CURVATURES(logistic)
-DEFINE_SMOOTH_CURVATURES(squared_hinge)
+DEFINE_SMOOTH_CURVATURES(logistic, NONE, NONE)
+DEFINE_SMOOTH_CURVATURES(squared_hinge, NONE, NONE)
+DEFINE_SMOOTH_CURVATURES(huberised_hinge, DELTA_TAKEN, DELTA_GIVEN)
 
 #define AT_A_TIME 256 /* rows whose terms are held before they are summed */
 
 /* out: sum s F(1 - u + t change), its slope and curvature in the step t */
-#define DEFINE_SMOOTH_LINE(loss)                                                                                 \
-    CLONES static void loss##_line(ptrdiff_t n, const double *restrict signed_weight, const double *restrict slack, \
+#define DEFINE_SMOOTH_LINE(loss, TAKEN, GIVEN)                                                                   \
+    CLONES static void loss##_line(TAKEN ptrdiff_t n, const double *restrict signed_weight, const double *restrict slack, \
                                    const double *restrict change, double step, double *restrict out) {           \
         double value[AT_A_TIME], slope[AT_A_TIME], curvature[AT_A_TIME];                                         \
         out[0] = out[1] = out[2] = 0;                                                                            \
@@ -101,7 +122,7 @@ DEFINE_SMOOTH_CURVATURES(squared_hinge)
             INDEPENDENT                                                                                          \
             for (ptrdiff_t k = 0; k < count; k++) {                                                              \
                 double s = fabs(signed_weight[first + k]), v = change[first + k];                                \
-                smooth_point at = loss##_at(1 - (slack[first + k] - step * v));                                \
+                smooth_point at = loss##_at(1 - (slack[first + k] - step * v) GIVEN);                            \
                 value[k] = s * at.value;                                                                         \
                 slope[k] = s * at.slope * v;                                                                     \
                 curvature[k] = s * at.curvature * v * v;                                                         \
@@ -112,7 +133,8 @@ DEFINE_SMOOTH_CURVATURES(squared_hinge)
         }                                                                                                        \
     }
 
-DEFINE_SMOOTH_LINE(logistic)
-DEFINE_SMOOTH_LINE(squared_hinge)
+DEFINE_SMOOTH_LINE(logistic, NONE, NONE)
+DEFINE_SMOOTH_LINE(squared_hinge, NONE, NONE)
+DEFINE_SMOOTH_LINE(huberised_hinge, DELTA_TAKEN, DELTA_GIVEN)
 
 #endif

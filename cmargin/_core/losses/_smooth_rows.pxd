@@ -12,20 +12,30 @@ cdef extern from "_smooth_rows.h" nogil:
     double logistic_gain_at(double a) noexcept
     smooth_point squared_hinge_at(double z) noexcept
     double squared_hinge_gain_at(double a) noexcept
+    smooth_point huberised_hinge_at(double z, double delta, double scale) noexcept
+    double huberised_hinge_gain_at(double a, double delta, double scale) noexcept
     void logistic_rows(double step, double floor, Py_ssize_t n, const double *signed_weight, const double *slack,
                        const double *change, double *dual_next, double *parts, Py_ssize_t ld, double *r,
                        double *curvature) noexcept
     void squared_hinge_rows(double step, double floor, Py_ssize_t n, const double *signed_weight, const double *slack,
                             const double *change, double *dual_next, double *parts, Py_ssize_t ld, double *r,
                             double *curvature) noexcept
+    void huberised_hinge_rows(double delta, double scale, double step, double floor, Py_ssize_t n,
+                              const double *signed_weight, const double *slack, const double *change,
+                              double *dual_next, double *parts, Py_ssize_t ld, double *r, double *curvature) noexcept
     void logistic_curvatures(double step, double floor, Py_ssize_t n, const double *signed_weight, const double *slack,
                              const double *change, double *curvature) noexcept
     void squared_hinge_curvatures(double step, double floor, Py_ssize_t n, const double *signed_weight,
                                   const double *slack, const double *change, double *curvature) noexcept
+    void huberised_hinge_curvatures(double delta, double scale, double step, double floor, Py_ssize_t n,
+                                    const double *signed_weight, const double *slack, const double *change,
+                                    double *curvature) noexcept
     void logistic_line(Py_ssize_t n, const double *signed_weight, const double *slack, const double *change,
                        double step, double *out) noexcept
     void squared_hinge_line(Py_ssize_t n, const double *signed_weight, const double *slack, const double *change,
                             double step, double *out) noexcept
+    void huberised_hinge_line(double delta, double scale, Py_ssize_t n, const double *signed_weight,
+                              const double *slack, const double *change, double step, double *out) noexcept
 
 
 cdef inline point as_point(smooth_point there) noexcept nogil:

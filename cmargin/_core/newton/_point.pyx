@@ -227,7 +227,7 @@ cdef void judge(newton_state *at) noexcept nogil:
 cdef void measure_columns(newton_state *at, const double *curvature, Py_ssize_t stride) noexcept nogil:
     # at w = 0 every row without an offset has the same curvature, and that of the columns says how large they are
     cdef Py_ssize_t j
-    if at.problem.has_offsets:
+    if at.problem.has_offsets or not at.point.sums[7] > 0:      # a narrow Huberised hinge has none there
         return
     for j in range(at.p):
         if at.point.w[j] != 0:

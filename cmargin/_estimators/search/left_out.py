@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from cmargin._estimators.leave_one_out import leave_one_out
+from cmargin._estimators.leave_one_out import check_loss, leave_one_out
 from cmargin._estimators.progress import warn_at_caller
 from cmargin._estimators.search.fits import CopiedFold
 from cmargin._estimators.search.run import SearchRun
@@ -21,6 +21,7 @@ def is_left_out(cv):
 def check_left_out(search, grid):
     """Refuse what bounds of left-out scores do not tell."""
     name = type(search).__name__
+    check_loss(search._estimator)
     if np.any(grid.l1s):
         raise InvalidParameterError(f"The 'l1s' parameter of {name} must be (0.0,) where cv='loo'. Got {search.l1s!r} "
                                     "instead.")

@@ -35,6 +35,17 @@ def squared_hinge(xp, z):
     return Point(u * u, -2 * u, 2 * xp.astype(z <= 1, z.dtype))
 
 
+def huberised_hinge(xp, z, delta, scale=1.0):
+    u = positive(xp, 1 - z)
+    share = xp.minimum(u / delta, xp.ones_like(u))
+    inside = xp.astype((z <= 1) & (u <= delta), z.dtype)
+    return Point(scale * share * (u - delta / 2 * share), -scale * share, scale / delta * inside)
+
+
+def modified_huber(xp, z):
+    return huberised_hinge(xp, z, 2.0, 4.0)
+
+
 def logistic(xp, z):
     """F(z) = ln(1 + e^-z), SLND eq. (2)."""
     e = xp.exp(-xp.abs(z))
@@ -115,8 +126,10 @@ def entropy(xp, a):
 
 # value, slope and curvature by name; and -F*(-a), what a dual variable adds to the bound, of those that have a dual
 LOSSES = {"logistic": logistic, "calibrated_hinge": calibrated_hinge, "squared": squared, "hinge": hinge,
-          "smoothed_hinge": smoothed_hinge, "margin_pursuit": margin_pursuit, "squared_hinge": squared_hinge}
-GAINS = {"hinge": lambda xp, a: a, "squared_hinge": lambda xp, a: a - a * a / 4, "logistic": entropy}
+          "smoothed_hinge": smoothed_hinge, "margin_pursuit": margin_pursuit, "squared_hinge": squared_hinge,
+          "huberised_hinge": huberised_hinge, "modified_huber": modified_huber}
+GAINS = {"hinge": lambda xp, a: a, "squared_hinge": lambda xp, a: a - a * a / 4, "logistic": entropy,
+         "huberised_hinge": lambda xp, a, delta: a - delta / 2 * a * a, "modified_huber": lambda xp, a: a - a * a / 4}
 
 
 def clipped(xp, a, largest):
