@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from cmargin._estimators.base import LinearModel, keeps_last_fit
 from cmargin._estimators.docs import Callback, CheckpointFile, RandomState
@@ -17,6 +17,8 @@ from cmargin._estimators.scores import as_given
 from cmargin._estimators.smsvm_fit import check_penalty
 from cmargin._estimators.targets import ResidualLoss, Targets
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, check_parameter
+from cmargin.data.containers import label_array, weight_array
+from cmargin.data.open_here import opened
 
 LOSSES = ("epsilon_insensitive", "quantile")
 SOLVERS = ("auto", "cholesky", "woodbury", "cg")
@@ -201,16 +203,18 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         return self._fit(X, y, sample_weight)
 
     def _train(self, source, sample_weight, begin, checkpointer):
-        weights, total_weight = None, float(source.n_rows)
+        if source.storage == "device":
+            source.refuse(type(self).__name__)
+        weight, total_weight = None, float(source.n_rows)
         if sample_weight is not None:
             given = _check_sample_weight(sample_weight, source.y, dtype=np.float64, ensure_non_negative=True)
             if not given.any():
                 raise ValueError("sample_weight leaves every sample with weight 0.")
             weight, total_weight = product_in_range([given])
-            weights = of_mean_1(weight)
         several = self.loss == "quantile" and np.ndim(self.quantile) > 0
         free = self.fit_intercept and not self.penalize_intercept
-        targets = Targets(source.y, self._losses(), several, weights, free)
+        targets = Targets(source.y, self._losses(), several, weight, free)
+        weights = None if weight is None else of_mean_1(weight)
         if self._goes_on:
             self._check_last_fit(source, targets)
         return RegressionFit(self, source, targets, weights, total_weight, begin, checkpointer).trained()
@@ -249,3 +253,32 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         X = self._check_rows(X)
         found = as_given(X, self._scores(X))
         return found[:, 0] if np.ndim(self.intercept_) == 0 else found
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 on ``X`` and ``y``, over several targets the mean; ValueError with several quantiles, which predict one.
+
+        ``sklearn.metrics.mean_pinball_loss`` judges a quantile.
+        """
+        from sklearn.metrics import r2_score  # heavy, and training does not need it
+
+        X, y, sample_weight = opened(X, y, sample_weight)
+        predicted, y = self.predict(X), label_array(y)
+        if np.ndim(y) == 1 and predicted.ndim == 2 and predicted.shape[1] > 1:
+            raise ValueError(f"R^2 is of one prediction a target, and there are {predicted.shape[1]} quantiles of it; "
+                             "give sklearn.metrics.mean_pinball_loss a column of predict(X).")
+        return r2_score(y, predicted, sample_weight=weight_array(sample_weight))
+
+    def to_sklearn(self) -> Any:
+        """The same predictions by a fitted `sklearn.linear_model.LinearRegression`, which needs not this package."""
+        from sklearn.linear_model import LinearRegression  # heavy, and few need it
+
+        check_is_fitted(self)
+        twin = LinearRegression()
+        twin.coef_ = np.array(self._weight_rows.toarray() if sp.issparse(self.coef_) else self._weight_rows)
+        twin.intercept_ = np.copy(self.intercept_)[()]
+        if np.ndim(self.intercept_) == 0:
+            twin.coef_ = twin.coef_[0]
+        twin.n_features_in_ = twin.coef_.shape[-1]
+        if hasattr(self, "feature_names_in_"):
+            twin.feature_names_in_ = self.feature_names_in_.copy()
+        return twin

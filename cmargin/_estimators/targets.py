@@ -38,27 +38,29 @@ def columns_of_targets(y):
     """(n_targets, n) float64 from y (n,) or (n, n_targets), finite; ValueError for what are no numbers."""
     if sp.issparse(y):
         raise ValueError("y is a sparse matrix; targets are a dense array: give y.toarray().")
+    y = np.asarray(y)
     try:
+        if y.dtype.kind not in "biufO" or (y.dtype.kind == "O" and any(isinstance(t, (str, bytes)) for t in y.flat)):
+            raise TypeError
         y = np.asarray(y, np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"y must hold numbers, and its dtype is {np.asarray(y).dtype}.") from None
+        raise ValueError(f"y must hold numbers, and its dtype is {y.dtype}.") from None
     if not np.isfinite(y).all():
         raise ValueError("Input y contains NaN or infinity.")
     return np.ascontiguousarray(y.T).reshape(-1, y.shape[0])
 
 
 class Target:
-    """One problem: a column of targets and a `ResidualLoss`. ``counts`` (n,) bool: rows of weight > 0; None: all.
+    """One problem: a column of targets and a `ResidualLoss`. ``weight`` (n,) of the rows, or None.
 
     ``free``: its intercept is not penalised.
     """
 
-    def __init__(self, column, loss, free, counts):
+    def __init__(self, column, loss, free, weight):
         self.column, self.given = column, loss
-        told = column if counts is None else column[counts]
-        self.centre = centre_of(told, loss) if free else 0.0
+        self.centre = centre_of(column, loss, weight) if free else 0.0
         with np.errstate(over="ignore"):
-            spread = float(np.abs(told / 2 - self.centre / 2).mean())
+            spread = float(np.average(np.abs(column / 2 - self.centre / 2), weights=weight))
         if not spread < np.finfo(float).max / 8:
             raise ValueError("y holds values so large that sums of them overflow; scale the targets.")
         self.unit = float(np.ldexp(1.0, min(max(int(np.frexp(2 * spread)[1]), -1000), 1000))) if spread > 0 else 1.0
@@ -87,14 +89,20 @@ class Target:
         return float(np.average(value, weights=weights))
 
 
-def centre_of(column, loss):
+def centre_of(column, loss, weight):
     """A constant whose loss is about least: a quantile of the targets, or the middle of them, where none then costs
-    anything."""
-    least, most = float(column.min()), float(column.max())
-    if most - least <= 2 * loss.insensitive:
+    anything. Rows twice are rows of weight 2."""
+    told = column if weight is None or weight.all() else column[weight > 0]
+    least, most = float(told.min()), float(told.max())
+    if most / 2 - least / 2 <= loss.insensitive:
         return least / 2 + most / 2
-    at = int(loss.tilt * (len(column) - 1))
-    return float(np.partition(column, at)[at])
+    if weight is None:
+        at = max(int(np.ceil(loss.tilt * len(column))) - 1, 0)
+        return float(np.partition(column, at)[at])
+    order = np.argsort(column, kind="stable")
+    below = np.cumsum(weight[order])
+    at = np.searchsorted(below, loss.tilt * below[-1])
+    return float(column[order[min(at, len(column) - 1)]])
 
 
 class Targets:
@@ -103,13 +111,12 @@ class Targets:
     ``several``: the losses are a sequence, if of one. ``flat``: weights are (m,), as y is (n,) and the loss one.
     """
 
-    def __init__(self, y, losses, several, weights, free):
+    def __init__(self, y, losses, several, weight, free):
         columns = columns_of_targets(y)
         self.flat = np.ndim(y) == 1 and not several
         if len(columns) > 1 and several:
             raise ValueError(f"Several quantiles are for one target; y has {len(columns)} columns.")
-        counts = None if weights is None or weights.all() else weights > 0
-        self.problems = [Target(column, loss, free, counts) for column in columns for loss in losses]
+        self.problems = [Target(column, loss, free, weight) for column in columns for loss in losses]
 
     def __len__(self):
         return len(self.problems)

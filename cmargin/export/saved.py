@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import is_regressor
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
@@ -162,10 +163,14 @@ def _check(model):
     known = vars(model)
     if "coef_" not in known:
         return
-    coef, intercept, classes = known["coef_"], known["intercept_"], known["classes_"]
-    n, shape = known["n_features_in_"], coef.shape
+    coef, intercept, n = known["coef_"], known["intercept_"], known["n_features_in_"]
+    flat = is_regressor(model) and isinstance(intercept, float)          # of one target, as scikit-learn has them
+    if flat:
+        coef, intercept = coef.reshape(1, -1), np.array([intercept])
+    shape = coef.shape
     if len(shape) != 2 or intercept.shape != shape[:1] or shape[1] != n:
         raise ValueError(f"coef_ of shape {shape} beside intercept_ of {intercept.shape} and {n} features")
+    classes = np.arange(shape[0]) if is_regressor(model) else known["classes_"]
     if classes.ndim != 1 or (shape[0] != len(classes) and (shape[0], len(classes)) != (1, 2)):
         raise ValueError(f"{shape[0]} rows of coef_ for {len(classes)} classes")
     for numbers in (coef.data if hasattr(coef, "tocsr") else coef, intercept):

@@ -29,6 +29,7 @@ from cmargin import (
     SLNDClassifierCV,
     SmSVMClassifier,
     SmSVMClassifierCV,
+    SmSVMRegressor,
 )
 from cmargin.baselines import (
     AdaDeltaClassifier,
@@ -76,7 +77,8 @@ def excuse(estimator):
      NesterovClassifier(l2=1e-2, tol=1e-11, max_passes=5000), AdaDeltaClassifier(), AdamClassifier(),
      ODMClassifier(tol=1e-12, smoothing=0.5), ProjectionProfileClassifier(max_passes=100),
      # nearly the mean loss: at a small scale the problem has many minima, and rounding chooses
-     CatoniHingeClassifier(scale=10, tol=1e-12, smoothing=0.5)],
+     CatoniHingeClassifier(scale=10, tol=1e-12, smoothing=0.5),
+     SmSVMRegressor(), SmSVMRegressor("quantile", quantile=0.2), SmSVMRegressor("quantile", l2=0.0, l1=1e-3)],
     expected_failed_checks=lambda estimator: {} if excuse(estimator) is None else dict.fromkeys(
         ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
         excuse(estimator)))
