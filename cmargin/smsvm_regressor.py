@@ -1,4 +1,4 @@
-"""SmSVM for regression: linear models of targets by losses with kinks, with a certificate."""
+"""SmSVM for regression: linear models of targets by losses with kinks or without, with a certificate."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -20,29 +20,30 @@ from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, check_paramet
 from cmargin.data.containers import label_array, weight_array
 from cmargin.data.open_here import opened
 
-LOSSES = ("epsilon_insensitive", "quantile")
+LOSSES = ("epsilon_insensitive", "quantile", "squared_epsilon_insensitive", "huber")
 SOLVERS = ("auto", "cholesky", "woodbury", "cg")
 BELOW_1 = (0.0, np.nextafter(1.0, 0.0), "(0.0, 1.0)")
 
 
 class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
-    """Linear regression by the loss of support vector regression or of quantiles, l2 and l1 penalties, a certificate.
+    """Linear regression by losses of support vector regression, of quantiles or Huber's, l2 and l1, a certificate.
 
     Minimises, for every target::
 
         l2/2 |w|^2 + (1/N) sum_i s_i F(y_i - <w, x_i> - b) + l1 |w|_1,     sum_i s_i = N
 
-    by Newton's method on the loss with its kinks smoothed, and stops when a dual value proves that the objective is
+    by Newton's method, kinks of the loss smoothed, and stops when a dual value proves that the objective is
     within ``tol`` of its minimum.
 
     Parameters
     ----------
-    loss : {"epsilon_insensitive", "quantile"}, default="epsilon_insensitive"
-        F(r) = max(0, abs(r) - epsilon), as in `sklearn.svm.LinearSVR`; or q r where r > 0 and (q - 1) r elsewhere, as
-        in `sklearn.linear_model.QuantileRegressor`, q the ``quantile``.
+    loss : {"epsilon_insensitive", "quantile", "squared_epsilon_insensitive", "huber"}, default="epsilon_insensitive"
+        F(r) = max(0, abs(r) - epsilon), or its square, as in `sklearn.svm.LinearSVR`; q r where r > 0 and (q - 1) r
+        elsewhere, as in `sklearn.linear_model.QuantileRegressor`, q the ``quantile``; r^2 / 2 where abs(r) <= delta,
+        and delta abs(r) - delta^2 / 2 beyond.
     epsilon : float, default=0.1
-        Residuals up to that cost nothing; at least 0, in the unit of y. 0: the least sum of absolute residuals. Of
-        loss="epsilon_insensitive".
+        Residuals up to that cost nothing; at least 0, in the unit of y. 0: the least sum of absolute residuals, or
+        of squares. Of loss="epsilon_insensitive" and "squared_epsilon_insensitive".
     quantile : float or sequence of float, default=0.5
         Between 0 and 1, of loss="quantile"; several, for one target, share what is read of the rows.
     l2 : float or None, default=None
@@ -79,6 +80,9 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         Called with the estimator after every Newton step, fitted attributes set; a true answer stops the fit.
     checkpoint : path, `cmargin.Checkpoint` or None, default=None
         File that keeps the state of `fit`, as in `SmSVMClassifier`.
+    delta : float, default=1.0
+        Residuals beyond count as their size, not as their square; above 0, in the unit of y. Of loss="huber".
+        `sklearn.linear_model.HuberRegressor` has ``delta = epsilon * scale_``, and estimates ``scale_``.
 
     Attributes
     ----------
@@ -123,7 +127,7 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
                  subset_growth: str | None = "auto", penalize_intercept: bool = False, fit_intercept: bool = True,
                  warm_start: bool = False, max_time: float | None = None, random_state: RandomState = None,
                  n_jobs: int | None = None, verbose: int = 0, callback: Callback = None,
-                 checkpoint: CheckpointFile = None) -> None:
+                 checkpoint: CheckpointFile = None, delta: float = 1.0) -> None:
         self.loss = loss
         self.epsilon = epsilon
         self.quantile = quantile
@@ -143,6 +147,7 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         self.verbose = verbose
         self.callback = callback
         self.checkpoint = checkpoint
+        self.delta = delta
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -154,6 +159,7 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         check_penalty(self)
         check_parameter(self, "loss", self.loss, options=LOSSES)
         check_parameter(self, "epsilon", self.epsilon, real=NOT_NEGATIVE)
+        check_parameter(self, "delta", self.delta, real=POSITIVE)
         for level in self._levels() or [None]:
             check_parameter(self, "quantile", level, real=BELOW_1)
         for name in ("tol", "max_passes"):
@@ -172,8 +178,11 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         """`ResidualLoss` of every column of weights that one target has."""
         if self.loss == "quantile":
             return [ResidualLoss("quantile", float(q), False, tilt=float(q)) for q in self._levels()]
+        if self.loss == "huber":
+            return [ResidualLoss("huber", float(self.delta), True, degree=2)]
         epsilon = max(float(self.epsilon), 0.0)
-        return [ResidualLoss("epsilon_insensitive", epsilon, True, insensitive=epsilon)]
+        return [ResidualLoss(self.loss, epsilon, True, insensitive=epsilon,
+                             degree=2 if self.loss == "squared_epsilon_insensitive" else 1)]
 
     @keeps_last_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -16,6 +16,8 @@ from cmargin.data.loss import Loss
 PARAMETERS = {
     "smoothed_hinge": [(1.0,), (1e-3,)],
     "huberised_hinge": [(1.0,), (0.3,), (5.0,)],
+    "squared_epsilon_insensitive": [(0.0,), (0.7,)],
+    "huber": [(0.3,), (2.0,)],
     "margin_pursuit": [(1.0, 1.0), (0.5, 3.0), (2.0, 0.2)],
     "epsilon_insensitive": [(0.0,), (0.7,)],
     "quantile": [(0.2,), (0.9,)],
@@ -37,9 +39,9 @@ def away_from_kinks(name, parameters):
         z = z[np.abs(z - 1) > 0.02]
     if name in ("epsilon_insensitive", "quantile"):
         z = z[np.abs(np.abs(1 - z) - parameters[0] * (name == "epsilon_insensitive")) > 0.02]
-    if name in ("huberised_hinge", "modified_huber"):
+    if name in ("huberised_hinge", "modified_huber", "huber", "squared_epsilon_insensitive"):
         width = parameters[0] if parameters else 2.0
-        z = z[(np.abs(z - 1) > 0.02) & (np.abs(1 - z - width) > 0.02)]
+        z = z[(np.abs(z - 1) > 0.02) & (np.abs(np.abs(1 - z) - width) > 0.02)]
     if name == "calibrated_hinge":
         z = z[np.abs(z) > 0.02]
     if name == "margin_pursuit":

@@ -10,6 +10,8 @@ LOSS_VALUES = {
     "squared_hinge": lambda z: np.maximum(0.0, 1.0 - z) ** 2,
     "huberised_hinge": lambda z, delta=1.0: huberised(1.0 - z, delta),
     "modified_huber": lambda z: np.where(z >= -1.0, np.maximum(0.0, 1.0 - z) ** 2, -4.0 * z),
+    "squared_epsilon_insensitive": lambda z, e=1.0: np.maximum(0.0, np.abs(1.0 - z) - e) ** 2,
+    "huber": lambda z, delta=1.0: huberised(np.abs(1.0 - z), delta) * delta,
     "smoothed_hinge": lambda z, width=1.0: ((1 - z) + np.sqrt(width**2 + (1 - z) ** 2)) / 2.0,
     "margin_pursuit": lambda z, level=1.0, scale=1.0: scale**2 * catoni_rho((level - z) / scale),
     "epsilon_insensitive": lambda z, e=1.0: np.maximum(np.abs(1 - z) - e, 0),

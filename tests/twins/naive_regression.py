@@ -63,3 +63,36 @@ def dual_value(X, t, s, a, kinks, l2, l1):
     """D(a), -down <= a <= up; with a free intercept sum s a must be 0."""
     v = X.T @ (s * a) / s.sum()
     return np.average(t * a - kinks[2] * np.abs(a), weights=s) - (np.maximum(np.abs(v) - l1, 0) ** 2).sum() / (2 * l2)
+
+
+# ---------------------------------------------------------------- losses that need no smoothing
+
+def squared_epsilon_insensitive(u, e):
+    """Value, slope and curvature in the residual u."""
+    over = np.maximum(np.abs(u) - e, 0)
+    return over**2, 2 * np.sign(u) * over, 2.0 * (np.abs(u) >= e)
+
+
+def huber(u, delta):
+    inside = np.clip(u, -delta, delta)
+    return np.where(np.abs(u) <= delta, u**2 / 2, delta * np.abs(u) - delta**2 / 2), inside, 1.0 * (np.abs(u) <= delta)
+
+
+# by name: the loss, what a dual variable a adds to the bound beside t a, and the largest |a| for a parameter
+SMOOTH = {"squared_epsilon_insensitive": (squared_epsilon_insensitive, lambda a, e: -e * np.abs(a) - a**2 / 4,
+                                          lambda e: np.inf),
+          "huber": (huber, lambda a, delta: -(a**2) / 2, lambda delta: delta)}
+
+
+def smooth_residual_evaluation(X, s, t, w, e, step, loss, parameter):
+    """What one read of the rows gives at w + step e: value, slope in the step, gains of positive and of negative dual
+    variables, their sums, curvature; gradient rows; the block of curvature."""
+    at, gain, largest = SMOOTH[loss]
+    change, u0 = X @ e, t - X @ w
+    value, slope, h = at(u0 - step * change, parameter)
+    _, slope0, h0 = at(u0, parameter)
+    a = np.clip(slope0 - h0 * change, -largest(parameter), largest(parameter))
+    gains, sides = s * (t * a + gain(a, parameter)), (a >= 0, a < 0)
+    of_sides = [part[side].sum() for part in (gains, s * np.abs(a)) for side in sides]
+    sums = [s @ value, -(s * slope) @ change, *of_sides, s @ h]
+    return np.array(sums), np.stack([X.T @ (s * slope), *(X.T @ (s * a * side) for side in sides)]), (X.T * (s * h)) @ X

@@ -8,6 +8,7 @@ finite z. Arithmetic is double whatever the dtype of the data.
 from cmargin._core.losses._calibrated_hinge cimport calibrated_hinge, calibrated_hinge_facts
 from cmargin._core.losses._epsilon_insensitive cimport epsilon_insensitive, epsilon_insensitive_facts
 from cmargin._core.losses._hinge cimport hinge, hinge_facts, hinge_gain
+from cmargin._core.losses._huber cimport huber, huber_facts, huber_gain
 from cmargin._core.losses._huberised_hinge cimport (
     MODIFIED_DELTA, MODIFIED_SCALE, huberised_hinge, huberised_hinge_facts, huberised_hinge_gain, modified_huber,
     modified_huber_facts, modified_huber_gain,
@@ -17,12 +18,16 @@ from cmargin._core.losses._margin_pursuit cimport margin_pursuit, margin_pursuit
 from cmargin._core.losses._point cimport loss_facts, loss_t, point
 from cmargin._core.losses._quantile cimport quantile, quantile_facts
 from cmargin._core.losses._smooth_rows cimport (
-    huberised_hinge_line, huberised_hinge_curvatures, huberised_hinge_rows,
+    huber_curvatures, huber_line, huber_rows, huberised_hinge_line, huberised_hinge_curvatures, huberised_hinge_rows,
     logistic_line, logistic_curvatures, logistic_rows,
+    squared_epsilon_insensitive_curvatures, squared_epsilon_insensitive_line, squared_epsilon_insensitive_rows,
     squared_hinge_line, squared_hinge_curvatures, squared_hinge_rows,
 )
 from cmargin._core.losses._smoothed_hinge cimport smoothed_hinge, smoothed_hinge_facts
 from cmargin._core.losses._squared cimport squared, squared_facts
+from cmargin._core.losses._squared_epsilon_insensitive cimport (
+    squared_epsilon_insensitive, squared_epsilon_insensitive_facts, squared_epsilon_insensitive_gain,
+)
 from cmargin._core.losses._squared_hinge cimport squared_hinge, squared_hinge_facts, squared_hinge_gain
 from cmargin._core.losses._two_kinks cimport two_kinks, two_kinks_at, two_kinks_gain
 
@@ -30,7 +35,7 @@ from cmargin._core.losses._two_kinks cimport two_kinks, two_kinks_at, two_kinks_
 cdef enum loss_id:
     LOGISTIC, CALIBRATED_HINGE, SQUARED, HINGE, SMOOTHED_HINGE, MARGIN_PURSUIT, SQUARED_HINGE,
     EPSILON_INSENSITIVE, QUANTILE,
-    HUBERISED_HINGE, MODIFIED_HUBER,
+    HUBERISED_HINGE, MODIFIED_HUBER, SQUARED_EPSILON_INSENSITIVE, HUBER,
     N_LOSSES
 
 
@@ -61,6 +66,10 @@ cdef inline point point_loss(const loss_t *loss, double z) noexcept nogil:
         return huberised_hinge(z, loss.a)
     if loss.id == MODIFIED_HUBER:
         return modified_huber(z)
+    if loss.id == SQUARED_EPSILON_INSENSITIVE:
+        return squared_epsilon_insensitive(z, loss.a)
+    if loss.id == HUBER:
+        return huber(z, loss.a)
     return margin_pursuit(z, loss.a, loss.b)
 
 
@@ -85,6 +94,10 @@ cdef inline loss_facts facts_of(const loss_t *loss) noexcept nogil:
         return huberised_hinge_facts(loss.a)
     if loss.id == MODIFIED_HUBER:
         return modified_huber_facts()
+    if loss.id == SQUARED_EPSILON_INSENSITIVE:
+        return squared_epsilon_insensitive_facts(loss.a)
+    if loss.id == HUBER:
+        return huber_facts(loss.a)
     return margin_pursuit_facts()
 
 
@@ -100,6 +113,10 @@ cdef inline double dual_gain(const loss_t *loss, double a) noexcept nogil:
         return huberised_hinge_gain(a, loss.a)
     if loss.id == MODIFIED_HUBER:
         return modified_huber_gain(a)
+    if loss.id == SQUARED_EPSILON_INSENSITIVE:
+        return squared_epsilon_insensitive_gain(a, loss.a)
+    if loss.id == HUBER:
+        return huber_gain(a, loss.a)
     return hinge_gain(a)
 
 
@@ -128,6 +145,11 @@ cdef inline bint vectorised_rows(const loss_t *loss, double step, double floor, 
     elif loss.id == MODIFIED_HUBER:
         huberised_hinge_rows(MODIFIED_DELTA, MODIFIED_SCALE, step, floor, n, signed_weight, slack, change, dual_next,
                              parts, ld, r, curvature)
+    elif loss.id == SQUARED_EPSILON_INSENSITIVE:
+        squared_epsilon_insensitive_rows(loss.a, step, floor, n, signed_weight, slack, change, dual_next, parts, ld, r,
+                                         curvature)
+    elif loss.id == HUBER:
+        huber_rows(loss.a, step, floor, n, signed_weight, slack, change, dual_next, parts, ld, r, curvature)
     else:
         return False
     return True
@@ -146,6 +168,10 @@ cdef inline bint vectorised_curvatures(const loss_t *loss, double step, double f
     elif loss.id == MODIFIED_HUBER:
         huberised_hinge_curvatures(MODIFIED_DELTA, MODIFIED_SCALE, step, floor, n, signed_weight, slack, change,
                                    curvature)
+    elif loss.id == SQUARED_EPSILON_INSENSITIVE:
+        squared_epsilon_insensitive_curvatures(loss.a, step, floor, n, signed_weight, slack, change, curvature)
+    elif loss.id == HUBER:
+        huber_curvatures(loss.a, step, floor, n, signed_weight, slack, change, curvature)
     else:
         return False
     return True
@@ -162,6 +188,10 @@ cdef inline bint vectorised_line(const loss_t *loss, double step, Py_ssize_t n, 
         huberised_hinge_line(loss.a, 1, n, signed_weight, slack, change, step, out)
     elif loss.id == MODIFIED_HUBER:
         huberised_hinge_line(MODIFIED_DELTA, MODIFIED_SCALE, n, signed_weight, slack, change, step, out)
+    elif loss.id == SQUARED_EPSILON_INSENSITIVE:
+        squared_epsilon_insensitive_line(loss.a, n, signed_weight, slack, change, step, out)
+    elif loss.id == HUBER:
+        huber_line(loss.a, n, signed_weight, slack, change, step, out)
     else:
         return False
     return True

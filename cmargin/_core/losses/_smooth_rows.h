@@ -55,15 +55,46 @@ static inline double huberised_hinge_gain_at(double a, double delta, double scal
     return a - delta / scale * a * a / 2;
 }
 
+/* Losses of a residual u = 1 - z, whose dual variables have either sign. max(0, |u| - length)^2; both kinks have the
+ * curvature outside */
+static inline smooth_point squared_epsilon_insensitive_at(double z, double length) {
+    double u = 1 - z, over = fabs(u) - length;
+    over = over < 0 ? 0 : over;
+    smooth_point at = {over * over, -copysign(2 * over, u), fabs(u) >= length ? 2 : 0};
+    return at;
+}
+
+static inline double squared_epsilon_insensitive_gain_at(double a, double length) {
+    return a - length * fabs(a) - a * a / 4;
+}
+
+/* u^2 / 2 to |u| = length, then length |u| - length^2 / 2 */
+static inline smooth_point huber_at(double z, double length) {
+    double u = 1 - z, size = fabs(u), inside = size > length ? length : size;
+    smooth_point at = {inside * (size - inside / 2), -copysign(inside, u), size <= length ? 1 : 0};
+    return at;
+}
+
+static inline double huber_gain_at(double a, double length) {
+    (void)length;
+    return a - a * a / 2;
+}
+
 /* what loops over rows take besides, and hand on to the formulas, of a loss with these parameters; NONE has none */
 #define NONE
 #define DELTA_TAKEN double delta, double scale,
 #define DELTA_GIVEN , delta, scale
+#define LENGTH_TAKEN double length,
+#define LENGTH_GIVEN , length
+
+/* which side of the sums a row's dual variable is on, by the sign of s y a: that of y where a >= 0 */
+#define OF_A_MARGIN signed_weight[i] >= 0
+#define OF_A_RESIDUAL (signed_weight[i] >= 0) == (a >= 0)
 
 /* What an evaluation asks of n rows at u - step change, no sums yet. For every row: parts[0] s F, [1] -s F' change, [2]
- * s G(a) for y = +1, [3] the same for y = -1, [4] s a for y = +1, [5] -s a for y = -1, [6] s h, with the dual variable
- * a that the model before the step predicts after it; r: s y F'; curvature: s h, 0 below the floor. */
-#define DEFINE_SMOOTH_ROWS(loss, LARGEST, TAKEN, GIVEN)                                                          \
+ * s G(a) where s y a >= 0, [3] the same elsewhere, [4] s y a where it is >= 0, [5] the same elsewhere, [6] s h, with the
+ * dual variable a that the model before the step predicts after it; r: s y F'; curvature: s h, 0 below the floor. */
+#define DEFINE_SMOOTH_ROWS(loss, LEAST, LARGEST, SIDE, TAKEN, GIVEN)                                             \
     CLONES static void loss##_rows(TAKEN double step, double floor, ptrdiff_t n, const double *restrict signed_weight, \
                                    const double *restrict slack, const double *restrict change,                  \
                                    double *restrict dual_next, double *restrict parts, ptrdiff_t ld,             \
@@ -73,25 +104,27 @@ static inline double huberised_hinge_gain_at(double a, double delta, double scal
             double s = fabs(signed_weight[i]), v = change[i], u = slack[i];                                      \
             smooth_point before = loss##_at(1 - u GIVEN), at = loss##_at(1 - (u - step * v) GIVEN);              \
             double a = -before.slope - before.curvature * v, gain;                                               \
-            a = a > 0 ? a : 0;                                                                                   \
+            a = a > LEAST ? a : LEAST;                                                                           \
             a = a > LARGEST ? LARGEST : a;                                                                       \
             gain = s * loss##_gain_at(a GIVEN);                                                                  \
             dual_next[i] = a;                                                                                    \
             parts[i] = s * at.value;                                                                             \
             parts[ld + i] = s * at.slope * v;                                                                    \
-            parts[2 * ld + i] = signed_weight[i] >= 0 ? gain : 0;                                                \
-            parts[3 * ld + i] = signed_weight[i] >= 0 ? 0 : gain;                                                \
-            parts[4 * ld + i] = signed_weight[i] >= 0 ? s * a : 0;                                               \
-            parts[5 * ld + i] = signed_weight[i] >= 0 ? 0 : -s * a;                                              \
+            parts[2 * ld + i] = SIDE ? gain : 0;                                                                 \
+            parts[3 * ld + i] = SIDE ? 0 : gain;                                                                 \
+            parts[4 * ld + i] = SIDE ? s * fabs(a) : 0;                                                          \
+            parts[5 * ld + i] = SIDE ? 0 : -s * fabs(a);                                                         \
             parts[6 * ld + i] = s * at.curvature;                                                                \
             r[i] = signed_weight[i] * -at.slope;                                                                 \
             curvature[i] = at.curvature > floor ? s * at.curvature : 0;                                          \
         }                                                                                                        \
     }
 
-DEFINE_SMOOTH_ROWS(logistic, 1.0, NONE, NONE)
-DEFINE_SMOOTH_ROWS(squared_hinge, 1e300, NONE, NONE)
-DEFINE_SMOOTH_ROWS(huberised_hinge, scale, DELTA_TAKEN, DELTA_GIVEN)
+DEFINE_SMOOTH_ROWS(logistic, 0, 1.0, OF_A_MARGIN, NONE, NONE)
+DEFINE_SMOOTH_ROWS(squared_hinge, 0, 1e300, OF_A_MARGIN, NONE, NONE)
+DEFINE_SMOOTH_ROWS(huberised_hinge, 0, scale, OF_A_MARGIN, DELTA_TAKEN, DELTA_GIVEN)
+DEFINE_SMOOTH_ROWS(squared_epsilon_insensitive, -1e300, 1e300, OF_A_RESIDUAL, LENGTH_TAKEN, LENGTH_GIVEN)
+DEFINE_SMOOTH_ROWS(huber, -length, length, OF_A_RESIDUAL, LENGTH_TAKEN, LENGTH_GIVEN)
 
 /* curvature: s h of every row at u - step change, 0 below the floor */
 #define DEFINE_SMOOTH_CURVATURES(loss, TAKEN, GIVEN)                                                             \
@@ -108,6 +141,8 @@ DEFINE_SMOOTH_ROWS(huberised_hinge, scale, DELTA_TAKEN, DELTA_GIVEN)
 DEFINE_SMOOTH_CURVATURES(logistic, NONE, NONE)
 DEFINE_SMOOTH_CURVATURES(squared_hinge, NONE, NONE)
 DEFINE_SMOOTH_CURVATURES(huberised_hinge, DELTA_TAKEN, DELTA_GIVEN)
+DEFINE_SMOOTH_CURVATURES(squared_epsilon_insensitive, LENGTH_TAKEN, LENGTH_GIVEN)
+DEFINE_SMOOTH_CURVATURES(huber, LENGTH_TAKEN, LENGTH_GIVEN)
 
 #define AT_A_TIME 256 /* rows whose terms are held before they are summed */
 
@@ -136,5 +171,7 @@ DEFINE_SMOOTH_CURVATURES(huberised_hinge, DELTA_TAKEN, DELTA_GIVEN)
 DEFINE_SMOOTH_LINE(logistic, NONE, NONE)
 DEFINE_SMOOTH_LINE(squared_hinge, NONE, NONE)
 DEFINE_SMOOTH_LINE(huberised_hinge, DELTA_TAKEN, DELTA_GIVEN)
+DEFINE_SMOOTH_LINE(squared_epsilon_insensitive, LENGTH_TAKEN, LENGTH_GIVEN)
+DEFINE_SMOOTH_LINE(huber, LENGTH_TAKEN, LENGTH_GIVEN)
 
 #endif

@@ -36,6 +36,26 @@ cdef extern from "_smooth_rows.h" nogil:
                             double step, double *out) noexcept
     void huberised_hinge_line(double delta, double scale, Py_ssize_t n, const double *signed_weight,
                               const double *slack, const double *change, double step, double *out) noexcept
+    smooth_point squared_epsilon_insensitive_at(double z, double length) noexcept
+    double squared_epsilon_insensitive_gain_at(double a, double length) noexcept
+    smooth_point huber_at(double z, double length) noexcept
+    double huber_gain_at(double a, double length) noexcept
+    void squared_epsilon_insensitive_rows(double length, double step, double floor, Py_ssize_t n,
+                                          const double *signed_weight, const double *slack, const double *change,
+                                          double *dual_next, double *parts, Py_ssize_t ld, double *r,
+                                          double *curvature) noexcept
+    void squared_epsilon_insensitive_curvatures(double length, double step, double floor, Py_ssize_t n,
+                                                const double *signed_weight, const double *slack, const double *change,
+                                                double *curvature) noexcept
+    void squared_epsilon_insensitive_line(double length, Py_ssize_t n, const double *signed_weight,
+                                          const double *slack, const double *change, double step, double *out) noexcept
+    void huber_rows(double length, double step, double floor, Py_ssize_t n, const double *signed_weight,
+                    const double *slack, const double *change, double *dual_next, double *parts, Py_ssize_t ld,
+                    double *r, double *curvature) noexcept
+    void huber_curvatures(double length, double step, double floor, Py_ssize_t n, const double *signed_weight,
+                          const double *slack, const double *change, double *curvature) noexcept
+    void huber_line(double length, Py_ssize_t n, const double *signed_weight, const double *slack,
+                    const double *change, double step, double *out) noexcept
 
 
 cdef inline point as_point(smooth_point there) noexcept nogil:
