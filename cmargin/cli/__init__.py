@@ -8,6 +8,6 @@
     estimators                    the estimators by their names, and their parameters
     model                         what a model file holds
     progress                      a progress bar on a terminal
-    report                        the numbers that ``evaluate`` reports
+    report report_labels          the numbers that ``evaluate`` reports, of one label a row and of several
     report_text report_html       the report as text and JSON, and as a page with plots
 """

@@ -8,7 +8,7 @@ import numpy as np
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin.cli.columns import NO_LABEL, place_and_features
 from cmargin.cli.kinds import TABLES, kind_of
-from cmargin.cli.labels import labels_from
+from cmargin.cli.labels import indicator_of, labels_from
 from cmargin.cli.tables import Table, read_arff, read_csv, read_feather, read_parquet
 from cmargin.data.containers import missing
 from cmargin.data.files import open_files
@@ -17,6 +17,7 @@ from cmargin.data.files.matrices import read_10x, read_h5ad, read_hdf5, read_mat
 from cmargin.data.files.npz import read_npz
 from cmargin.data.files.sources import labels_of
 from cmargin.data.files.svmlight import read_svmlight
+from cmargin.data.files.tagged import are_tagged, read_tagged
 from cmargin.data.files.text import opened_text
 
 
@@ -50,8 +51,8 @@ def read(path, options, known=None):
     if known is not None and table.X.shape[1] != known.n_features:
         raise ValueError(f"{path} has rows of {table.X.shape[1]} features; the model was trained on "
                          f"{known.n_features}.")
-    if table.y is not None and len(table.y) != table.X.shape[0]:
-        raise ValueError(f"{path} has {table.X.shape[0]} rows and {len(table.y)} labels.")
+    if table.y is not None and table.y.shape[0] != table.X.shape[0]:
+        raise ValueError(f"{path} has {table.X.shape[0]} rows and {table.y.shape[0]} labels.")
     return table
 
 
@@ -60,6 +61,8 @@ def read_labelled(path, options, known=None):
     table = read(path, options, known)
     if table.y is None:
         raise ValueError(f"{path} holds no labels; --labels names a file of them, --label a column of a table.")
+    if table.names is not None:                              # whose labels the reader has looked at
+        return table
     absent = table.y == "" if table.y.dtype.kind == "U" else missing(table.y)
     empty = np.flatnonzero(absent.reshape(len(absent), -1).any(axis=1))
     if len(empty):
@@ -87,7 +90,7 @@ def _read(path, kind, options, known):
             X, columns = X[:, places], known.columns
         return Table(X, y if y is None else labels_from(y, known), columns, None if label is NO_LABEL else label)
     if kind == "svmlight":
-        return Table(*_read_svmlight(path, options, known))
+        return _read_svmlight(path, options, known)
     if kind == "npz":
         return Table(*read_npz(path))
     if kind in READ_MATRIX:
@@ -100,11 +103,21 @@ READ_MATRIX = {"mat": read_mat, "hdf5": read_hdf5, "mtx": read_mtx}
 
 
 def _read_svmlight(path, options, known):
+    """Return the `Table` of svmlight text with one label a row, or with several."""
+    given = path, options.zero_based, None if known is None else known.n_features
     try:
-        return read_svmlight(path, options.zero_based, None if known is None else known.n_features)
+        if known is None or known.labels is None:
+            try:
+                return Table(*read_svmlight(*given))
+            except ValueError:
+                if not os.path.isfile(path) or not are_tagged(path):
+                    raise
+        tagged = read_tagged(*given)
     except ValueError as error:
         hint = " Its columns are numbered from 0: --zero-based." if "Invalid index 0" in str(error) else ""
         raise ValueError(f"{error}{hint}") from None
+    y, names = indicator_of(path, tagged, None if known is None or known.labels is None else known)
+    return Table(tagged.X, y, names=names)
 
 
 def _read_arrays(path):

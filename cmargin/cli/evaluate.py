@@ -2,10 +2,11 @@
 
 import os
 
+from cmargin._estimators.validation import InvalidParameterError
 from cmargin._runtime.output import check_writable, output_file
+from cmargin.cli import report, report_labels
 from cmargin.cli.data import read_labelled
 from cmargin.cli.model import load
-from cmargin.cli.report import report
 from cmargin.cli.report_html import as_html
 from cmargin.cli.report_text import as_json, as_text
 
@@ -16,7 +17,13 @@ def run(options):
         check_writable(options.out)
     model = load(options.model, options.trust_pickle)
     table = read_labelled(options.data, options, model)
-    facts, curves = report(model, table, os.path.basename(options.data))
+    name = os.path.basename(options.data)
+    if model.labels is not None:
+        facts, curves = report_labels.report(model, table, name, options.top)
+    elif options.top is None:
+        facts, curves = report.report(model, table, name)
+    else:
+        raise InvalidParameterError("evaluate takes --top where rows have several labels; this model has one a row.")
     facts = {"model": {"file": os.path.basename(options.model), **model.facts}, **facts}
     if options.format == "html":
         text = as_html(facts, curves)

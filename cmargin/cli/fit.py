@@ -13,7 +13,9 @@ from cmargin.cli import estimators
 from cmargin.cli.data import read_labelled
 from cmargin.cli.model import Model
 from cmargin.cli.progress import progress
+from cmargin.cli.report_labels import check_top, places
 from cmargin.data import open_rows
+from cmargin.margins import precision_at_k
 
 
 def run(options):
@@ -25,6 +27,7 @@ def run(options):
     scaler, X = _scaled(table.X, options.scale)
     one_label = np.ndim(table.y) == 1
     n_classes = len(np.unique(table.y)) if one_label else np.shape(table.y)[1]
+    check_top(options.top, n_classes, options.data)
     if one_label and n_classes > max(20, X.shape[0] / 2):
         warnings.warn(f"{X.shape[0]:,} rows are of {n_classes:,} classes; --label names the column of labels.",
                       stacklevel=2)
@@ -42,10 +45,13 @@ def run(options):
     finally:
         bar.end()
     facts = _facts(estimator, options.method, X, scaler, perf_counter() - begun, interrupted)
+    if options.top is not None:
+        facts["top"] = options.top
     estimator.set_params(callback=None, checkpoint=None)
-    Model(estimator, scaler, table.columns, table.label, facts, table.encoder).save(options.model)
+    counts = None if table.names is None else table.y.getnnz(axis=0)
+    Model(estimator, scaler, table.columns, table.label, facts, table.encoder, table.names, counts).save(options.model)
     if interrupted or not options.quiet:
-        _print_summary(facts, options.model, estimator.score(X, table.y))
+        _print_summary(facts, options.model, _on_these_rows(estimator, X, table, options.top))
     return 130 if interrupted else 0
 
 
@@ -61,11 +67,24 @@ def _facts(estimator, method, X, scaler, seconds, interrupted):
     return facts
 
 
-def _print_summary(facts, path, accuracy):
-    gap = facts.get("largest duality gap")
-    print(f"{facts['class']} on {facts['rows']:,} rows x {facts['features']:,}, {facts['classes']} classes: "
+def _on_these_rows(estimator, X, table, top):
+    """Return in words how right the estimator is on its own rows, of several labels by its ``top`` best ones."""
+    if table.names is None:
+        words = f"accuracy on these rows {100 * estimator.score(X, table.y):.2f} %"
+        if top is not None and np.ndim(table.y) == 1:
+            hits = (estimator.predict_top_k(X, top) == np.asarray(table.y)[:, None]).any(axis=1)
+            words += f", right class among the best {top} {100 * hits.mean():.2f} %"
+        return words
+    ks = places(len(table.names), top)
+    found = precision_at_k(estimator.predict_top_k(X, max(ks)), table.y, ks)
+    return "on these rows " + ", ".join(f"P@{k} {100 * value:.2f} %" for k, value in zip(ks, found, strict=True))
+
+
+def _print_summary(facts, path, how_right):
+    gap, several = facts.get("largest duality gap"), "labels" if how_right.startswith("on these") else "classes"
+    print(f"{facts['class']} on {facts['rows']:,} rows x {facts['features']:,}, {facts['classes']} {several}: "
           f"{facts['passes']:.3g} reads of the data, {facts['seconds']:.2f} s, "
-          f"{'' if gap is None else f'certified to {gap:.1e}, '}accuracy on these rows {100 * accuracy:.2f} %.")
+          f"{'' if gap is None else f'certified to {gap:.1e}, '}{how_right}.")
     print(f"{'Interrupted: the best weights so far are' if facts['interrupted'] else 'The model is'} in {path}.")
 
 

@@ -57,12 +57,14 @@ def _kind_of_text(begin):
     if told.lstrip().lower().startswith((b"@relation", b"@attribute")):
         return "arff"
     rows = [row for row in (line.partition(b"#")[0].split() for line in lines) if row]
+    if rows and len(rows[0]) == 3 and all(map(bytes.isdigit, rows[0])):          # rows, columns, labels
+        rows = rows[1:]
     return "svmlight" if any(len(row) > 1 for row in rows) and all(map(_is_svmlight, rows)) else "csv"
 
 
 def _is_svmlight(row):
-    """Whether the words are a label, or several with commas between, and entries ``column:value``."""
-    labels, *entries = row
+    """Whether the words are a label, several with commas between or none, and entries ``column:value``."""
+    labels, *entries = row if b":" not in row[0] else [b"0", *row]
     pairs = [entry.split(b":") for entry in entries]
     if any(len(pair) != 2 for pair in pairs):
         return False

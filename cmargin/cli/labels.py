@@ -1,9 +1,10 @@
-"""Labels that are written as text: integers or names."""
+"""Labels that are written as text: integers or names; one a row, or several."""
 
 import re
 from decimal import Decimal
 
 import numpy as np
+import scipy.sparse as sp
 
 MISSING = ("", "nan", "na")      # in small letters
 # Integers are written as 1, +1, 1.0 or as np.savetxt does; 00501 and 1e3 are names.
@@ -38,3 +39,29 @@ def _integer(text):
     if not -2**63 <= number < 2**63 or number != number.to_integral_value():
         raise ValueError(text)
     return int(number)
+
+
+def indicator_of(path, tagged, known=None):
+    """Return (CSR indicator, names) of `Tagged` rows; (None, None) where no row has a label.
+
+    The names are those of the `Model` ``known``, and labels that it does not know have columns behind theirs.
+    """
+    if not tagged.labels:
+        return None, None
+    texts, place = np.unique(np.array(tagged.labels), return_inverse=True)
+    found = labels_from(texts).tolist()
+    if "" in found:
+        raise ValueError(f"{path} has a label {str(texts[found.index('')])!r}, which stands for a missing one.")
+    if known is not None:
+        names = known.labels
+    else:
+        names = np.unique(found) if tagged.n_labels is None else np.arange(tagged.n_labels)
+    column = {str(name): j for j, name in enumerate(names.tolist())}
+    for name in found:
+        column.setdefault(str(name), len(column))
+    columns = np.array([column[str(name)] for name in found])[place]
+    shape = len(tagged.starts) - 1, len(column)
+    indicator = sp.csr_matrix((np.ones(len(place), np.int8), columns, tagged.starts), shape=shape)
+    indicator.sum_duplicates()
+    indicator.data[:] = 1                                # a label may be named twice
+    return indicator, names

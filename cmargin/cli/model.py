@@ -26,6 +26,8 @@ class Model:
     label: object = None                           # Name or number of the column of the labels in a table.
     facts: dict = field(default_factory=dict)      # Method, rows, seconds, and so on; numbers and texts.
     encoder: object = None                         # `cmargin.cli.columns.ColumnEncoder`, of columns that are no numbers
+    labels: object = None                          # (n_labels,) names, where a row may have several labels,
+    positives: object = None                       # and how many rows had each in training
 
     @property
     def n_features(self):
@@ -52,6 +54,8 @@ class Model:
         """Write the model file, which replaces an old one when it is complete."""
         saving = Saving()
         content = {**vars(self), "encoder": None if self.encoder is None else vars(self.encoder)}
+        if self.labels is None:                        # as versions before this one read it
+            del content["labels"], content["positives"]
         write(path, COMMAND, saving.told(content), saving)
 
 

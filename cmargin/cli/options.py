@@ -6,8 +6,10 @@ METHODS = {"slnd": "SLNDClassifier", "bsn": "BSNClassifier", "smsvm": "SmSVMClas
            "pursuit": "MarginPursuitClassifier", "pegasos": "PegasosClassifier"}
 FORMATS = ("csv", "tsv", "parquet", "feather", "arff", "svmlight", "npz", "npy", "mat", "hdf5", "h5ad", "mtx")
 DATA_HELP = ("rows: a table with a column of labels (.csv, .tsv, .parquet, .feather, .arff); svmlight text under any "
-             "name; text may be compressed (.csv.gz, .svm.xz, ...); .npz, .mat or .h5 with X and y; .npy, .mtx or a "
-             "folder of 10x with --labels; .h5ad with --label; or a folder from `cmargin convert`")
+             "name, with one label a row or several (1,5,7 3:0.2 ...), also the extreme classification repository's, "
+             "whose first line counts rows, columns and labels; text may be compressed (.csv.gz, .svm.xz, ...); .npz, "
+             ".mat or .h5 with X and y; .npy, .mtx or a folder of 10x with --labels; .h5ad with --label; or a folder "
+             "from `cmargin convert`")
 
 
 def add_commands(commands):
@@ -31,6 +33,7 @@ def add_commands(commands):
     fit.add_argument("--threads", metavar="N", type=_threads, help=(
         "default: as many as OpenMP offers; -1: as many as there are processors"))
     fit.add_argument("--quiet", action="store_true", help="print errors only")
+    _top(fit, "say how often the right labels are among the K best; `evaluate` does so too")
     fit.set_defaults(run="fit")
 
     predict = commands.add_parser("predict", help="label rows with a stored model", description=(
@@ -39,6 +42,7 @@ def add_commands(commands):
     _model(predict)
     predict.add_argument("--what", choices=("labels", "probabilities", "scores"), default="labels")
     predict.add_argument("--out", metavar="FILE", help="a text file, or .npy; default: standard output")
+    _top(predict, "print the K best labels of every row, best first")
     predict.set_defaults(run="predict")
 
     evaluate = commands.add_parser("evaluate", help="report on a stored model and labelled rows", description=(
@@ -48,6 +52,7 @@ def add_commands(commands):
     _data(evaluate)
     _model(evaluate)
     evaluate.add_argument("--out", metavar="FILE", help="default: standard output")
+    _top(evaluate, "where rows have several labels: report up to P@K; default: that of `fit`, or 5")
     evaluate.set_defaults(run="evaluate")
 
     _add_explain(commands)
@@ -114,6 +119,10 @@ def _model(command):
                          help="from `cmargin fit`")
     command.add_argument("--trust-pickle", action="store_true", help=(
         "open a model of cmargin before 0.1, a pickle, which can run anything that its author wanted"))
+
+
+def _top(command, what):
+    command.add_argument("--top", metavar="K", type=_count, help=what)
 
 
 def _assignment(text):

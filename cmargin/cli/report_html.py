@@ -5,7 +5,7 @@ from html import escape
 
 import numpy as np
 
-from cmargin.cli.report_text import ABOUT, CLASS_COLUMNS, MOST_CLASSES, class_rows, heading, summary, training
+from cmargin.cli.report_text import MOST_CLASSES, about, class_rows, columns, heading, summary, training
 
 STYLE = """
 :root { color-scheme: light; }
@@ -26,11 +26,13 @@ def as_html(facts, curves):
     """Return a self-contained page: it has no script and refers to no other file or address."""
     figures = "".join(f"<figure>{svg}<figcaption>{escape(words)}</figcaption></figure>" for svg, words in plots(curves))
     figures = figures or "<p>The plots are drawn by matplotlib, which is not installed.</p>"
+    drawn = f'<h2>Plots</h2>\n<div class="plots">{figures}</div>' if curves else ""
     pairs = "".join(f"<tr><th scope='row'>{escape(what)}</th><td>{escape(value)}</td></tr>"
                     for what, value in summary(facts))
-    head = "".join(f"<th>{column}</th>" for column in CLASS_COLUMNS)
+    head = "".join(f"<th>{column}</th>" for column in columns(facts))
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in class_rows(facts))
-    n_classes = len(facts["classes"])
+    several = "labels" if "labels" in facts else "classes"
+    n_classes = len(facts[several])
     many = f" (the {MOST_CLASSES} of the lowest recall, of {n_classes})" if n_classes > MOST_CLASSES else ""
     title = escape(heading(facts))
     return f"""<!DOCTYPE html>
@@ -39,11 +41,10 @@ def as_html(facts, curves):
 <title>{title}</title><style>{STYLE}</style></head>
 <body>
 <h1>{title}</h1>
-<p class="about">{escape(ABOUT)}</p>
+<p class="about">{escape(about(facts))}</p>
 <div class="wide"><table class="facts">{pairs}</table></div>
-<h2>Plots</h2>
-<div class="plots">{figures}</div>
-<h2>Classes{many}</h2>
+{drawn}
+<h2>{several.capitalize()}{many}</h2>
 <div class="wide"><table class="numbers"><tr>{head}</tr>{body}</table></div>
 <footer><p>{escape(training(facts))}</p></footer>
 </body>
@@ -52,6 +53,8 @@ def as_html(facts, curves):
 
 def plots(curves):
     """Yield (SVG, caption) of every plot that there are numbers for; nothing without matplotlib."""
+    if not curves:
+        return
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure

@@ -33,6 +33,7 @@ class Table:
     columns: list | None = None    # Names of the columns that the features are made of.
     label: object = None           # Name or number of the column of labels.
     encoder: object = None         # `ColumnEncoder`, where features are not the columns themselves.
+    names: object = None           # (n_labels,) names of the labels, where y is an indicator of several for each row.
 
 
 def read_csv(path, *, options, label, known=None, delimiter="", header=None):

@@ -15,6 +15,7 @@ from cmargin.margins._batches import as_real, is_stream, row_blocks
 from cmargin.margins._checks import nonnegative_number, positive_array
 
 NO_LABEL = -1           # in a ranking, behind its last label
+FEWEST_ROWS = 3         # from which ln N is above 1
 
 
 def precision_at_k(scores: Any, y: Any, k: int | Sequence[int] = (1, 3, 5)) -> Any:
@@ -86,9 +87,14 @@ def label_propensities(y: Any, a: float = 0.55, b: float = 1.5) -> np.ndarray:
     a, b = nonnegative_number(a, "a"), nonnegative_number(b, "b")
     positives = indicator(y)
     n = positives.shape[0]
-    if n < 3:
-        raise ValueError(f"propensities need at least 3 rows, for ln N to be above 1; y has {n}")
-    n_noted = np.maximum(positives.getnnz(axis=0) + b, np.finfo(float).tiny)     # b = 0: of a label that no row has
+    if n < FEWEST_ROWS:
+        raise ValueError(f"propensities need at least {FEWEST_ROWS} rows, for ln N to be above 1; y has {n}")
+    return propensities_of(positives.getnnz(axis=0), n, a, b)
+
+
+def propensities_of(n_noted, n, a=0.55, b=1.5):
+    """`label_propensities` of labels that ``n_noted`` (n_labels,) of n rows have."""
+    n_noted = np.maximum(n_noted + b, np.finfo(float).tiny)                  # b = 0: of a label that no row has
     with np.errstate(over="ignore"):
         return 1 / (1 + (np.log(n) - 1) * np.power((b + 1) / n_noted, a))
 
