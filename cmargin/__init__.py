@@ -15,6 +15,7 @@ if TYPE_CHECKING:           # what a type checker cannot follow through `__getat
     from cmargin._runtime.show_config import show_config
     from cmargin.export.saved import load
     from cmargin.nested_cv import nested_cross_validation
+    from cmargin.one_class import SmSVMOneClass
     from cmargin.paths import SmSVMPath, smsvm_path
     from cmargin.pursuit import MarginPursuitClassifier, PegasosClassifier
     from cmargin.slnd import BSNClassifier, SLNDClassifier
@@ -42,6 +43,7 @@ _HOMES = {
     "load": "cmargin.export.saved",
     "get_include": "cmargin._runtime.include",
     "show_config": "cmargin._runtime.show_config",
+    "SmSVMOneClass": "cmargin.one_class",
 }
 
 __all__ = [
@@ -54,6 +56,7 @@ __all__ = [
     "SLNDPath",
     "SmSVMClassifier",
     "SmSVMClassifierCV",
+    "SmSVMOneClass",
     "SmSVMPath",
     "SmSVMRegressor",
     "__version__",

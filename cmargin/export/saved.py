@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import is_regressor
+from sklearn.base import is_outlier_detector, is_regressor
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
@@ -21,7 +21,7 @@ from cmargin._version import __version__
 ESTIMATOR, COMMAND = "estimator", "command"      # the kinds of files
 OURS = {"SLNDClassifier": "slnd", "BSNClassifier": "slnd", "SLNDClassifierCV": "slnd_cv", "SmSVMClassifier": "smsvm",
         "SmSVMClassifierCV": "smsvm_cv", "SmSVMRegressor": "smsvm_regressor",
-        "MarginPursuitClassifier": "pursuit", "PegasosClassifier": "pursuit"}
+        "MarginPursuitClassifier": "pursuit", "PegasosClassifier": "pursuit", "SmSVMOneClass": "one_class"}
 SCIKIT_LEARN = {kind.__name__: kind for kind in (StandardScaler, Normalizer, SimpleImputer, OneHotEncoder)}
 
 
@@ -170,7 +170,7 @@ def _check(model):
     shape = coef.shape
     if len(shape) != 2 or intercept.shape != shape[:1] or shape[1] != n:
         raise ValueError(f"coef_ of shape {shape} beside intercept_ of {intercept.shape} and {n} features")
-    classes = np.arange(shape[0]) if is_regressor(model) else known["classes_"]
+    classes = np.arange(shape[0]) if is_regressor(model) or is_outlier_detector(model) else known["classes_"]
     if classes.ndim != 1 or (shape[0] != len(classes) and (shape[0], len(classes)) != (1, 2)):
         raise ValueError(f"{shape[0]} rows of coef_ for {len(classes)} classes")
     for numbers in (coef.data if hasattr(coef, "tocsr") else coef, intercept):

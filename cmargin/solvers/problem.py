@@ -8,6 +8,7 @@ from cmargin._runtime.clock import RunClock
 from cmargin.data.columns import Columns
 from cmargin.data.loss import HINGE, Loss
 from cmargin.solvers.first_order.penalty import Penalty
+from cmargin.solvers.one_class import OneClass
 from cmargin.solvers.penalty import ElasticNet
 
 
@@ -18,6 +19,7 @@ class Problem:
     penalty: ElasticNet
     free: int | None = None
     loss: Loss = HINGE                     # or a smooth loss that has a dual
+    one_class: OneClass | None = None      # of the hinge, all rows positive, column ``free`` of ones
 
 
 @dataclass

@@ -16,7 +16,8 @@ PACKAGE = Path(cmargin.__file__).parent
 LAYERS = [("_version", "_build_config"), ("_core.util", "_core.linalg"), ("_core.losses", "_core.penalties"),
           ("_core.rows",), ("_core.newton", "_core.dual", "_core.multinomial", "_core.sgd"), ("_runtime",), ("data",),
           ("solvers",), ("_estimators",),
-          ("slnd", "slnd_cv", "slnd_paths", "smsvm", "smsvm_cv", "nested_cv", "paths", "pursuit", "baselines"),
+          ("slnd", "slnd_cv", "slnd_paths", "smsvm", "smsvm_cv", "nested_cv", "paths", "pursuit", "baselines",
+           "one_class"),
           ("export", "margins"), ("_figures",), ("_path_display", "_search_display"), ("plots",)]
 # data names no solver; how rows are walked by stochastic methods (_core.sgd) is known to the place of the rows
 APART = [("data", "_core.newton"), ("data", "_core.dual"), ("data", "_core.multinomial")]

@@ -24,13 +24,13 @@ from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton._asking cimport (
     LINE, DONE, OBJECTIVE, EVALUATE, MARGINS, MEASURE, MODEL, WORKING_SET, PAUSE, HESSP, ROW_MODEL,
 )
-from cmargin._core.newton._bound cimport dual_bound, dual_point
+from cmargin._core.newton._bound cimport dual_point
 from cmargin._core.newton._column_units cimport in_rows
 from cmargin._core.newton._line cimport search_tell
 from cmargin._core.newton._penalty_path cimport begin_l1_path, follow_path, leave_path
 from cmargin._core.newton._point cimport (
-    after_evaluation, at_work, floor_of, gap_of, is_counted, judge, measure_columns, measure_gradient_at_zero,
-    no_read_left, record_margins, rounding_of, smoothing_error, take_objective, take_sums, total_held,
+    after_evaluation, at_work, bound_of, floor_of, gap_of, is_counted, judge, measure_columns, measure_gradient_at_zero,
+    no_read_left, objective_size, record_margins, rounding_of, smoothing_error, take_objective, take_sums, total_held,
 )
 from cmargin._core.newton._smoothing cimport back_up, next_width, width_after
 from cmargin._core.newton._state cimport (
@@ -295,7 +295,7 @@ cdef void on_model(void *driver) noexcept nogil:
 cdef next_width width_of_step(const newton_state *at, double step) noexcept nogil:
     cdef next_width same
     if not at.problem.facts.smooth and not at.working_set.in_use:
-        return width_after(&at.smoothing, step, smoothing_error(at), at.bound.objective, gap_of(at))
+        return width_after(&at.smoothing, step, smoothing_error(at), objective_size(at), gap_of(at))
     same.width, same.decay = at.smoothing.width, at.smoothing.decay
     return same
 
@@ -457,7 +457,7 @@ cdef void newton_settle(newton_state *at) noexcept nogil:
     at.ask.kind = DONE
     if at.stop.width_end > 0 or at.stop.by_gradient:     # a subset's are not reported; nor is there a bound
         return
-    if at.bound.knows_rms and at.bound.drift + rounding_of(at, at.bound.best_w) <= DRIFT * at.bound.objective:
+    if at.bound.knows_rms and at.bound.drift + rounding_of(at, at.bound.best_w) <= DRIFT * objective_size(at):
         settled(at)
         return
     at.phase, at.ask.kind, at.ask.x = SETTLING, OBJECTIVE, at.bound.best_w
@@ -480,7 +480,7 @@ cdef void settled(newton_state *at) noexcept nogil:
         best.total = total_held(at)
         for j in range(at.p):
             at.point.taken[j] = at.problem.rounding * at.bound.rms[j]
-        at.bound.best_dual = dual_bound(&best, &at.penalty.user, at.point.taken, at.point.scratch)
+        at.bound.best_dual = bound_of(at, &best, at.point.taken)
     if at.history.n_rows > 0:
         at.history.table[(at.history.n_rows - 1) * HISTORY_COLUMNS] = at.counts.passes
         at.history.table[(at.history.n_rows - 1) * HISTORY_COLUMNS + 6] = gap_of(at)

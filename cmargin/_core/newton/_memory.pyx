@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY, NAN
+from libc.math cimport INFINITY, NAN, isfinite
 from libc.stdlib cimport free
 from libc.string cimport memcpy
 
@@ -15,6 +15,7 @@ from cmargin._core.penalties._penalties cimport has_bound, has_kinks, take_penal
 from cmargin._core.util._serialise cimport copied, restore, serialised, span
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.newton._driver cimport go_on, newton_answers_to, newton_begin, newton_leave, newton_settle
+from cmargin._core.newton._one_class cimport is_one_class
 from cmargin._core.newton._point cimport history_columns, rounding_of, total_held
 from cmargin._core.newton._serialise cimport N_SPANS, newton_spans
 from cmargin._core.newton._state cimport WAITING, newton_state, status_id
@@ -42,6 +43,12 @@ cdef bint ask_python_for_room(newton_state *at, Py_ssize_t order) noexcept with 
     except MemoryError:
         return False
     return True
+
+
+cdef double bound_of_nothing(const newton_state *at) noexcept nogil:
+    if is_one_class(at):
+        return -INFINITY
+    return 0 if has_bound(&at.penalty.user) else NAN
 
 
 cdef double OF_TANGENTS = 1e-4   # width of evaluations in which rows far from the hinge are straight lines
@@ -112,6 +119,25 @@ cdef class Newton(Driver):
         if curvature is not None and at.curvature.has_scale and not by_cg:
             self.take_factor(np.ascontiguousarray(curvature))
             at.curvature.has_factor = potrf(at.p, at.curvature.work + 4 * at.p) == 0
+
+    def take_one_class(self, double nu, double least, const double[::1] row_sum):
+        """Before `begin`: the problem is a one-class one, all rows positive; ``row_sum`` (n_columns,) is that of s x.
+
+        A gap is relative to ``least`` where the objective is smaller.
+        """
+        cdef newton_state *at = &self.at
+        must_fit(row_sum.shape[0] == at.p and at.penalty.user.free == at.p - 1 and not at.problem.facts.smooth,
+                 "take_one_class")
+        cdef double[::1] held = np.array(row_sum)
+        self.row_sum_ = held.base
+        at.one_class.nu, at.one_class.least, at.one_class.row_sum = nu, least, &held[0]
+        at.bound.best_dual = min(at.bound.best_dual, -INFINITY if at.bound.best_dual >= 0 else INFINITY)
+
+    cdef know_the_origin(self):
+        # w = 0 and rho = 0 have the objective 0, which is the minimum where rows surround the origin
+        self.vectors[BEST_W, :self.at.p] = 0.0
+        self.vectors[BEST_W, self.at.p - 1] = 1.0
+        self.at.bound.objective = 0
 
     cdef int must_have_columns(self) except -1:
         # for the model of a step with l1, where there is no block of it
@@ -237,6 +263,8 @@ cdef class Newton(Driver):
 
     def begin(self):
         """The first question."""
+        if is_one_class(&self.at) and not isfinite(self.at.bound.objective):
+            self.know_the_origin()
         newton_begin(&self.at)
         self.here.under_way = False
         if self.at.ask.evaluation.measure.norm != NULL:
@@ -249,7 +277,7 @@ cdef class Newton(Driver):
         """
         cdef newton_state *at = &self.at
         at.counts.passes += reads
-        at.bound.objective, at.bound.best_dual = INFINITY, (0 if has_bound(&at.penalty.user) else NAN)
+        at.bound.objective, at.bound.best_dual = INFINITY, bound_of_nothing(&self.at)
         if v is not None:
             must_fit(len(v) == at.bound.best.n, "v")
             self.vectors[BEST_V, :at.bound.best.n] = v

@@ -1,13 +1,16 @@
 """What is known of the point where the driver is; see ``_point.pyx``."""
 
-from cmargin._core.newton._bound cimport relative_gap
+from cmargin._core.newton._bound cimport dual_point, relative_gap
+from cmargin._core.newton._one_class cimport is_one_class, one_class_gap, one_class_scale, one_class_slope
 from cmargin._core.newton._state cimport FIRST_EVALUATION, FRESH_EVALUATION, newton_state
 from cmargin._core.util._clock cimport seconds
 
 
 cdef inline double slope_of_penalty(const newton_state *at, Py_ssize_t j, double w) noexcept nogil:
-    # of its quadratic part and of linearised rows, in column j
-    return at.penalty.step.l2_each[j] * w - (at.linearised.linear[j] if at.linearised.linear != NULL else 0)
+    # of its quadratic part, of linearised rows and of a one-class problem's linear term, in column j
+    cdef double slope = at.penalty.step.l2_each[j] * w
+    slope -= at.linearised.linear[j] if at.linearised.linear != NULL else 0
+    return slope + one_class_slope(at, j) if is_one_class(at) else slope
 
 
 cdef inline double at_work(const newton_state *at) noexcept nogil:
@@ -15,9 +18,18 @@ cdef inline double at_work(const newton_state *at) noexcept nogil:
     return seconds() - at.ask.away
 
 
+cdef inline double gap_between(const newton_state *at, double objective, double dual) noexcept nogil:
+    return one_class_gap(&at.one_class, objective, dual) if is_one_class(at) else relative_gap(objective, dual)
+
+
+cdef inline double objective_size(const newton_state *at) noexcept nogil:
+    # what the gap is relative to
+    return one_class_scale(&at.one_class, at.bound.best_dual) if is_one_class(at) else at.bound.objective
+
+
 cdef inline double gap_of(const newton_state *at) noexcept nogil:
     # how far the best point is from the optimum: what `tol` is of
-    return at.bound.gradient_norm if at.stop.by_gradient else relative_gap(at.bound.objective, at.bound.best_dual)
+    return at.bound.gradient_norm if at.stop.by_gradient else gap_between(at, at.bound.objective, at.bound.best_dual)
 
 
 cdef inline bint is_counted(const newton_state *at) noexcept nogil:
@@ -69,6 +81,9 @@ cdef void measure_columns(newton_state *at, const double *curvature, Py_ssize_t 
 
 # The objective at the best point, from the rows as given, and the columns' sizes.
 cdef void take_objective(newton_state *at, double loss, const double *squares) noexcept nogil
+
+# D of a dual point, with |v_j| + noise_j, noise (n,) or NULL; `point.scratch` is written to.
+cdef double bound_of(newton_state *at, const dual_point *of, const double *noise) noexcept nogil
 
 # S of the best dual variables, less what rounding of a balance may cost.
 cdef double total_held(const newton_state *at) noexcept nogil

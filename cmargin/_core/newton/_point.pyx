@@ -8,9 +8,10 @@ from libc.string cimport memcpy
 
 from cmargin._core.linalg._blas cimport dot
 from cmargin._core.losses._losses cimport point_loss
-from cmargin._core.newton._bound cimport dual_bound, make_feasible
+from cmargin._core.newton._bound cimport dual_bound, dual_point, make_feasible
 from cmargin._core.newton._column_units cimport block_in_units, sums_in_units
 from cmargin._core.newton._linearised_rows cimport says_enough, says_nothing, feasible_with_others
+from cmargin._core.newton._one_class cimport is_one_class, make_one_class_feasible, one_class_bound, one_class_term
 from cmargin._core.newton._smoothing cimport NARROWEST
 from cmargin._core.newton._state cimport (
     CONVERGED, DECREMENT, DIVERGED, HISTORY_COLUMNS, LEFT, MAX_PASSES, MAX_TIME, STALLED, WIDTH,
@@ -29,7 +30,7 @@ cdef double ENOUGH_OF_A_SUBSET = 3e-4    # gap of a subset, with a smooth loss: 
 
 
 cdef double penalty_of(const newton_state *at, const double *w) noexcept nogil:
-    cdef double value = penalty_value(&at.penalty.step, w)
+    cdef double value = penalty_value(&at.penalty.step, w) + one_class_term(at, w)
     if at.linearised.linear != NULL:             # other rows are straight lines
         return value + at.linearised.constant[0] + at.linearised.constant[1] - dot(at.p, at.linearised.linear, w)
     return value
@@ -110,7 +111,9 @@ cdef void take_sums(newton_state *at, const double *sums, const double *gradient
 cdef void take_dual(newton_state *at, const double *sums, const double *gradient) noexcept nogil:
     cdef double n = at.problem.n
     cdef Py_ssize_t j
-    if at.linearised.linear != NULL:
+    if is_one_class(at):
+        make_one_class_feasible(&at.one_class, &at.bound.last, gradient + at.p, n, at.point.sums[4] * n)
+    elif at.linearised.linear != NULL:
         feasible_with_others(at, gradient + at.p)
     elif at.problem.facts.smooth or at.problem.has_offsets:
         make_feasible(&at.bound.last, gradient + at.p, at.p, at.point.sums[4], at.point.sums[5], sums[8] / n,
@@ -120,7 +123,13 @@ cdef void take_dual(newton_state *at, const double *sums, const double *gradient
                       at.point.sums[5], at.penalty.user.free >= 0)
     for j in range(at.bound.last.n):
         at.bound.last.v[j] /= n
-    at.bound.dual = dual_bound(&at.bound.last, &at.penalty.user, NULL, at.point.scratch)
+    at.bound.dual = bound_of(at, &at.bound.last, NULL)
+
+
+cdef double bound_of(newton_state *at, const dual_point *of, const double *noise) noexcept nogil:
+    if is_one_class(at):
+        return one_class_bound(&at.one_class, of, &at.penalty.user, noise, at.point.scratch)
+    return dual_bound(of, &at.penalty.user, noise, at.point.scratch)
 
 
 cdef void after_evaluation(newton_state *at, double step) noexcept nogil:
@@ -251,6 +260,8 @@ cdef void take_objective(newton_state *at, double loss, const double *squares) n
 cdef double total_held(const newton_state *at) noexcept nogil:
     # with a free intercept the sum of a y is 0 to rounding only, and costs the intercept times that
     cdef double total = at.bound.best.total
+    if is_one_class(at):
+        return total - at.problem.rounding * fabs(1 - at.bound.best_w[at.penalty.user.free]) * at.one_class.nu
     if at.penalty.user.free >= 0:
         total -= at.problem.rounding * fabs(at.bound.best_w[at.penalty.user.free]) * total
     return total

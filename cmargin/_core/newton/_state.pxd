@@ -79,6 +79,13 @@ cdef struct linearised_rows:     # rows beside the problem's own, whose dual var
     double *sums_of_all          # (2, p) `sums` and those of the problem's own rows
 
 
+cdef struct one_class_problem:   # see `_one_class`
+    double nu                    # 0: it is none
+    double least                 # a size of the objective below which gaps are relative to this one
+    # ---- pointers from here on
+    double *row_sum              # (p,) sum of s x over all rows
+
+
 cdef struct newton_limits:       # where another way is taken: numbers and reasons are those of `cmargin.solvers.cost`
     Py_ssize_t l1_block_columns
     int most_products
@@ -238,6 +245,7 @@ cdef struct newton_state:
     newton_penalty penalty
     column_units units           # all vectors are of columns in units
     linearised_rows linearised
+    one_class_problem one_class
     stop_rule stop
     newton_limits limits
     newton_point point

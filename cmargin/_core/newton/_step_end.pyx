@@ -5,9 +5,8 @@ Value and slope along the line are exact there, from the evaluation; a better le
 
 from libc.math cimport INFINITY, fabs
 
-from cmargin._core.newton._bound cimport relative_gap
 from cmargin._core.newton._line cimport ARMIJO, search_begin
-from cmargin._core.newton._point cimport penalty_of, penalty_of_path, slope_of_penalty
+from cmargin._core.newton._point cimport gap_between, penalty_of, penalty_of_path, slope_of_penalty
 from cmargin._core.penalties._penalties cimport has_kinks, penalty_slope
 from cmargin._core.util._stop cimport is_done
 
@@ -52,7 +51,7 @@ cdef bint is_good_enough(const newton_state *at, double step) noexcept nogil:
 
 cdef bint is_certified(newton_state *at) noexcept nogil:
     cdef double objective = at.point.sums[2] + penalty_of(at, at.point.scratch) - penalty_of_path(at)
-    return is_done(&at.stop, relative_gap(objective, at.bound.dual))
+    return is_done(&at.stop, gap_between(at, objective, at.bound.dual))
 
 
 cdef void begin_line(newton_state *at) noexcept nogil:

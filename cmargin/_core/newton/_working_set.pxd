@@ -3,7 +3,7 @@
 The reasons are in ``solvers/newton/working_set.py``, which answers the request; the driver makes it.
 """
 
-from cmargin._core.newton._point cimport gap_of
+from cmargin._core.newton._point cimport gap_of, objective_size
 from cmargin._core.newton._state cimport RUNNING, newton_state
 
 
@@ -12,7 +12,7 @@ cdef inline bint wants_working_set(const newton_state *at, double smoothing_erro
     cdef double close = 0.01                 # of the objective: what smoothing may cost there
     return at.working_set.allowed and at.status == RUNNING and at.point.predicted > 0 and at.point.step == 1 \
         and at.curvature.has_block \
-        and at.curvature.n_active < 0 and smoothing_error <= close * at.bound.objective
+        and at.curvature.n_active < 0 and smoothing_error <= close * objective_size(at)
 
 
 cdef inline bint is_too_short(const newton_state *at) noexcept nogil:
@@ -24,5 +24,5 @@ cdef inline bint is_too_short(const newton_state *at) noexcept nogil:
 cdef inline double width_after_working_set(const newton_state *at) noexcept nogil:
     # ``after`` times what is left of the objective
     cdef double after = 30
-    cdef double left = min(gap_of(at) * at.bound.objective, at.working_set.open_then)
+    cdef double left = min(gap_of(at) * objective_size(at), at.working_set.open_then)
     return min(at.working_set.width_then, max(at.smoothing.width, after * left))

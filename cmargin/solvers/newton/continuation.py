@@ -49,6 +49,8 @@ class ContinuationNewton(InSlices, Newton):
         super().__init__(rows, problem, settings, self.result, w, settings.smoothing if width is None else width,
                          limits=limits(), by_cg=by_cg, products_limit=products, or_leave=or_leave,
                          sampled=sampled, **given)
+        if problem.one_class is not None:
+            self.take_one_class(*problem.one_class.numbers, problem.one_class.row_sum(rows))
 
     def attend(self):
         if self.asks == "measure":
@@ -111,6 +113,9 @@ class ContinuationNewton(InSlices, Newton):
         problem = self.problem
         if a is None or not problem.penalty.has_bound:
             self.certify(status)
+            return
+        if problem.one_class is not None:
+            self.certify(status, 0.0, problem.one_class.dual_vector(self.source, a), self.source.share)
             return
         n = self.source.total_weight
         vectors, totals, gain = self.source.dual_sums(a, problem.loss, problem.free is not None)

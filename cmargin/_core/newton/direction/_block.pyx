@@ -3,7 +3,7 @@
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
 
-from cmargin._core.newton._point cimport rounding_of
+from cmargin._core.newton._point cimport objective_size, rounding_of
 from cmargin._core.newton.direction._system cimport (
     MODEL_LEFT, MODEL_ROUNDS, MODEL_TOL, SMOOTH_MODEL_TOL, allows_rounding, curvature_is_lost, l1_minimum,
     l1_work_size, solve_after_ridge, solve_upper,
@@ -61,7 +61,7 @@ cdef bint goes_too_far(const newton_state *at, const double *d) noexcept nogil:
     # Whether rounding may change the objective at the end of d by too much. Rows on the hinge's straight line have a
     # slope and no curvature: where the other rows do not span the columns and there is no penalty, d has no end there.
     return not at.problem.facts.smooth and at.bound.knows_rms \
-        and rounding_of(at, d) > HIDDEN * max(at.bound.objective, HIDDEN)
+        and rounding_of(at, d) > HIDDEN * max(objective_size(at), HIDDEN)
 
 
 cdef double model_tol(const newton_state *at) noexcept nogil:

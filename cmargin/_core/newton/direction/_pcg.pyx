@@ -19,7 +19,7 @@ from cmargin._core.losses._losses cimport point_loss
 from cmargin._core.losses._smoothed_hinge cimport hinge_at, primal_curvature
 from cmargin._core.newton._column_units cimport diagonal_in_units, sums_in_units
 from cmargin._core.newton.direction._conjugate_gradients cimport cg_begin, cg_tell, conjugate_gradients
-from cmargin._core.newton._point cimport gap_of, measure_columns, products_are_spent
+from cmargin._core.newton._point cimport gap_of, measure_columns, objective_size, products_are_spent
 from cmargin._core.newton._state cimport (
     ASK_AFRESH, ASK_EVALUATE, ASK_HESSP, FAILED, FOUND, GIVE_UP, LEFT, action_id, newton_state,
 )
@@ -150,7 +150,7 @@ cdef bint begin_pcg(newton_state *at) noexcept nogil:
         at.pcg.cg.enough, at.pcg.cg.most = min(FORCING * FORCING, gap) * squares, MOST_BY_GRADIENT
         return cg_begin(&at.pcg.cg, at.point.g, -1)
     # a residual r costs the certificate |r|^2 / (2 l2), and one of a free intercept about |r|
-    cost = max(PART_OF_GAP * gap, PART_OF_END * at.stop.tol) * at.bound.objective
+    cost = max(PART_OF_GAP * gap, PART_OF_END * at.stop.tol) * objective_size(at)
     at.pcg.cg.enough = 2 * at.penalty.step.l2 * cost
     at.pcg.cg.most = at.pcg.products_limit if at.pcg.products_limit > 0 else at.limits.most_products
     if at.penalty.user.free >= 0:
