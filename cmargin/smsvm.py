@@ -94,6 +94,9 @@ class SmSVMClassifier(LinearClassifier):
         LinearSVC and SGDClassifier. Problems are then trained one after the other, and ``C`` counts for each alone.
     delta : float, default=1.0
         Of loss="huberised_hinge", above 0: over how much of a margin its parabola goes.
+    groups : array-like or None, default=None
+        Columns whose weights are zero together or not at all: a label for each column, or lists of columns, every one
+        once. In place of ``l1 |w|_1`` stands ``l1 sum_g sqrt(k_g) |w_g|`` over groups of k_g columns.
 
     Attributes
     ----------
@@ -140,7 +143,7 @@ class SmSVMClassifier(LinearClassifier):
                  class_weight: ClassWeight = None, warm_start: bool = False, max_time: float | None = None,
                  random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0,
                  callback: Callback = None, checkpoint: CheckpointFile = None, class_weight_on: str = "rows",
-                 delta: float = 1.0) -> None:
+                 delta: float = 1.0, groups: Any = None) -> None:
         self.l2 = l2
         self.C = C
         self.l1 = l1
@@ -165,6 +168,7 @@ class SmSVMClassifier(LinearClassifier):
         self.checkpoint = checkpoint
         self.class_weight_on = class_weight_on
         self.delta = delta
+        self.groups = groups
 
     def _check_parameters(self):
         check_penalty(self)
@@ -226,8 +230,7 @@ class SmSVMClassifier(LinearClassifier):
         """What is predicted of every row by the model of all other rows: leave-one-out cross-validation, exactly.
 
         The problem without row i is the one that was fitted less the row's term, with the same ``l2`` and N: what the
-        same ``C`` says of the other rows. Class weights stay those of all rows. Most predictions are proven by bounds,
-        the others by solving.
+        same ``C`` says of the other rows. Class weights stay those of all rows. Each is proven, by bounds or solving.
 
         X, y and sample_weight are what the estimator was fitted to. Returns a `LeaveOneOut`: ``predictions``,
         ``right``, ``score`` and certified intervals of the left-out scores. ValueError with l1, without l2, of more
@@ -242,9 +245,7 @@ class SmSVMClassifier(LinearClassifier):
     def predict_proba(self, X):
         """Class probabilities, with ``loss="logistic"``: 1 / (1 + e^-score), normalised over more than two classes.
 
-        Returns
-        -------
-        (n_samples, n_classes) array; for an indicator, each label's probability, not normalised
+        (n_samples, n_classes) array; for an indicator, each label's probability, not normalised.
         """
         X = self._check_rows(X)
         return self._shares(X)

@@ -83,6 +83,9 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
     delta : float, default=1.0
         Residuals beyond count as their size, not as their square; above 0, in the unit of y. Of loss="huber".
         `sklearn.linear_model.HuberRegressor` has ``delta = epsilon * scale_``, and estimates ``scale_``.
+    groups : array-like or None, default=None
+        Columns whose weights are zero together or not at all, as in `SmSVMClassifier`; ``l1`` then weighs the norms
+        of the groups.
 
     Attributes
     ----------
@@ -127,7 +130,7 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
                  subset_growth: str | None = "auto", penalize_intercept: bool = False, fit_intercept: bool = True,
                  warm_start: bool = False, max_time: float | None = None, random_state: RandomState = None,
                  n_jobs: int | None = None, verbose: int = 0, callback: Callback = None,
-                 checkpoint: CheckpointFile = None, delta: float = 1.0) -> None:
+                 checkpoint: CheckpointFile = None, delta: float = 1.0, groups: Any = None) -> None:
         self.loss = loss
         self.epsilon = epsilon
         self.quantile = quantile
@@ -148,6 +151,7 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         self.callback = callback
         self.checkpoint = checkpoint
         self.delta = delta
+        self.groups = groups
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -206,6 +206,8 @@ def refuse_what_a_path_has_no_use_for(estimator, source, sample_weight):
             raise ValueError(f"A path takes no {name} yet; its fits are short, and max_time keeps what is done.")
     if estimator.line_search != "exact":
         raise ValueError(f"A path needs line_search='exact'; got {estimator.line_search!r}.")
+    if getattr(estimator, "groups", None) is not None:
+        raise ValueError("A path needs groups=None: what fits prove of other penalties is of single columns.")
     if source.agreed is None:
         check_list(estimator, is_indicator(source.y))
         if weights_differ(estimator, source, sample_weight):

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.base import untrained
+from cmargin._estimators.column_groups import check_groups, grouped
 from cmargin._estimators.progress import say
 from cmargin._estimators.validation import NOT_NEGATIVE, InvalidParameterError, check_parameter
 from cmargin._runtime.blas_threads import single_threaded_blas
@@ -37,7 +38,8 @@ LATE = 0.3                     # seconds that an interrupted fit may take to say
 
 
 def check_penalty(estimator):
-    """Raise unless ``l2`` or ``C``, and ``l1``, are what they must be."""
+    """Raise unless ``l2`` or ``C``, ``l1`` and ``groups`` are what they must be."""
+    check_groups(estimator)
     check_parameter(estimator, "l2", estimator.l2, real=NOT_NEGATIVE, none=True)
     check_parameter(estimator, "C", estimator.C, real=(0.0, np.inf, "(0.0, inf]"), none=True)
     if estimator.l2 is not None and estimator.C is not None:
@@ -95,9 +97,12 @@ class SmSVMFit:
     def __init__(self, estimator, source, labels, weights, total_weight, started, checkpointer=NO_CHECKPOINTER):
         """``weights``: of mean 1, or None; ``total_weight``: their sum as they were given."""
         e, penalty, self.all_columns = estimator, penalty_of(estimator, total_weight), source.n_features
+        penalty = grouped(penalty, getattr(e, "groups", None), source.n_features,
+                          e.fit_intercept and e.penalize_intercept)
         self.occurring = occurring_columns(source, penalty)        # of X; None: all
         if self.occurring is not None:
             source = source.of_columns(self.occurring)
+            penalty = penalty.of_columns(self.occurring, self.all_columns)
         self.estimator, self.source, self.labels, self.weights = estimator, source, labels, weights
         self.n, self.m = source.n_rows, source.n_features
         self.n_threads = threads_of(estimator, source, len(labels))

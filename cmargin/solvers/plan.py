@@ -120,6 +120,8 @@ def refuse(problem, settings, stats):
         raise ValueError("linear_solver='cg' needs l1=0: an l1 model is solved on its active block, by 'cholesky'.")
     if search != "exact" and problem.loss.name != "hinge":
         raise ValueError("line_search='quadratic' needs loss='hinge'.")
+    if search != "exact" and problem.penalty.groups is not None:
+        raise ValueError("line_search='quadratic' needs groups=None.")
     if solver == "dual" and not prices.has_dual_steps(problem.loss):
         raise ValueError(f"linear_solver='dual' needs loss={' or '.join(map(repr, BY_DUAL))}.")
     if stats.divided:                            # sums over all rows only

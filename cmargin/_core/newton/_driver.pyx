@@ -50,7 +50,7 @@ from cmargin._core.newton.direction._lagged cimport (
 from cmargin._core.newton.direction._pcg cimport (
     ask_for_sample, begin_hessp, begin_preconditioned, count_sample, foresee_curvature, hessp_tell,
 )
-from cmargin._core.penalties._penalties cimport has_kinks, penalty_slope
+from cmargin._core.penalties._penalties cimport has_kinks, penalty_slope, vanishes_with
 from cmargin._core.rows._evaluate cimport (
     BLOCK, COMMIT_AND_MOVE, NO_BLOCK, RESTART, SINGLE_BLOCK, SAME_LINE, SAMPLED_BLOCK, TANGENTS, evaluation_request,
 )
@@ -361,8 +361,8 @@ cdef void on_line(void *driver, double slope, double curvature) noexcept nogil:
         return
     for j in range(at.p):
         at.point.taken[j] = at.point.step * at.point.d[j]
-    if at.line.search.hit >= 0:
-        at.point.taken[at.line.search.hit] = -at.point.w[at.line.search.hit]
+        if at.line.search.hit >= 0 and vanishes_with(&at.penalty.step, j, at.line.search.hit):
+            at.point.taken[j] = -at.point.w[j]
     at.smoothing.next = width_of_step(at, at.point.step)
     ask_evaluation(at, SHORTER_STEP, SAME_LINE, NULL, at.point.step, at.smoothing.next.width, tells_block(at))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from libc.math cimport fabs
 
-from cmargin._core.penalties._penalties cimport penalty_kinks, penalty_slope
+from cmargin._core.penalties._penalties cimport is_grouped, penalty_bend, penalty_kinks, penalty_slope
 from cmargin._core.penalties._penalty cimport kinks_of, penalty_t
 from cmargin._core.util._shapes cimport must_fit
 from cmargin._core.util._sorting cimport sort_with_index
@@ -43,7 +43,7 @@ cdef bint next_inside(line_search *line) noexcept nogil:
         line.phase, line.s = BREAKPOINTS, line.steps[(line.a + line.b) // 2]
     else:
         line.phase, line.trials, line.s = NEWTON, 0, (line.lo + line.hi) / 2
-        line.right = slope_of_kinks(line, 1)          # constant between two breakpoints
+        line.right = slope_of_kinks(line, 1)          # constant between two breakpoints, unless the penalty bends
     return True
 
 
@@ -79,7 +79,11 @@ cdef bint tell_breakpoint(line_search *line, double slope) noexcept nogil:
 cdef bint tell_inside(line_search *line, double slope, double curvature) noexcept nogil:
     # Newton, bisection where it leaves the bracket
     cdef double step
-    slope += line.right
+    if is_grouped(line.penalty):
+        slope += slope_of_kinks(line, 1)
+        curvature += penalty_bend(line.penalty, line.w, line.d, line.s)
+    else:
+        slope += line.right
     line.trials += 1
     if fabs(slope) <= line.tol * fabs(line.first) or line.hi - line.lo <= 1e-14 * line.hi:
         return False

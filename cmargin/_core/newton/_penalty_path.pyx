@@ -13,12 +13,10 @@ l1 the next is farther: with much l2 beside it three or four weights lead from t
 Objective, certificate and history stay those of the user's penalty; only the steps are of the path's.
 """
 
-from libc.math cimport fabs
-
 from cmargin._core.newton._bound cimport dual_bound, relative_gap
 from cmargin._core.newton._point cimport gap_of, penalty_of
 from cmargin._core.newton._state cimport RUNNING
-from cmargin._core.penalties._penalties cimport has_kinks
+from cmargin._core.penalties._penalties cimport has_kinks, steepness
 from cmargin._core.penalties._penalty cimport lay_out, penalty_t
 
 # chosen on 40 problems; those and their passes are in doc/lab-notebook
@@ -73,7 +71,7 @@ cdef void begin_l1_path(newton_state *at) noexcept nogil:
         if at.point.w[j] != 0:                   # a start of the user's, as good as any on the path
             return
         if j != at.penalty.user.free:
-            largest = max(largest, fabs(at.point.g[j]))
+            largest = max(largest, steepness(&at.penalty.step, j, at.point.g))
     if L1_BEGIN * largest > at.penalty.user.l1:
         at.penalty.l1_decay = L1_DECAY
         move_to(at, at.penalty.user.l2, L1_BEGIN * largest)

@@ -16,7 +16,7 @@ from cmargin._core.newton._smoothing cimport NARROWEST
 from cmargin._core.newton._state cimport (
     CONVERGED, DECREMENT, DIVERGED, HISTORY_COLUMNS, LEFT, MAX_PASSES, MAX_TIME, STALLED, WIDTH,
 )
-from cmargin._core.penalties._penalties cimport penalty_value
+from cmargin._core.penalties._penalties cimport penalty_value, size_beside_l1
 from cmargin._core.penalties._penalty cimport penalty_t
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._history cimport history_row
@@ -39,15 +39,14 @@ cdef double penalty_of(const newton_state *at, const double *w) noexcept nogil:
 cdef double penalty_of_path(const newton_state *at) noexcept nogil:
     cdef const penalty_t *step = &at.penalty.step
     cdef const penalty_t *user = &at.penalty.user
-    cdef double squares = 0, sizes = 0
+    cdef double squares = 0
     cdef Py_ssize_t j
     if step.l2 <= user.l2 and step.l1 <= user.l1:
         return 0
     for j in range(at.p):
         if j != user.free:
             squares += at.point.w[j] * at.point.w[j]
-            sizes += fabs(at.point.w[j])
-    return (step.l2 - user.l2) / 2 * squares + (step.l1 - user.l1) * sizes
+    return (step.l2 - user.l2) / 2 * squares + (step.l1 - user.l1) * size_beside_l1(step, at.point.w)
 
 
 cdef double rounding_of(const newton_state *at, const double *e) noexcept nogil:

@@ -8,7 +8,10 @@ curvature; the rest has kinks. The minimum of a block's model is found in ``newt
 from libc.math cimport fabs
 
 from cmargin._core.penalties._elastic_net cimport elastic_net_value, l1_kinks, l1_slope
-from cmargin._core.penalties._penalty cimport RIDGE, penalty_t
+from cmargin._core.penalties._group_norms cimport (
+    group_is_used, group_kinks, group_norms_bend, group_norms_slope, group_norms_value, group_steepness, sum_of_norms,
+)
+from cmargin._core.penalties._penalty cimport GROUP_NORMS, RIDGE, penalty_t
 from cmargin._core.penalties._ridge cimport ridge_value
 
 
@@ -23,25 +26,76 @@ cdef inline bint has_bound(const penalty_t *penalty) noexcept nogil:
 
 
 cdef inline double penalty_value(const penalty_t *penalty, const double *w) noexcept nogil:
+    if penalty.kind == GROUP_NORMS:
+        return group_norms_value(penalty, w)
     return ridge_value(penalty, w) if penalty.kind == RIDGE else elastic_net_value(penalty, w)
 
 
 cdef inline double penalty_slope(const penalty_t *penalty, const double *w, const double *d, double s,
                                  int side) noexcept nogil:
     # derivative along d at w + s d of all but the quadratic part, from the left (side -1) or from the right (side 1)
+    if penalty.kind == GROUP_NORMS:
+        return group_norms_slope(penalty, w, d, s, side)
     return 0 if penalty.kind == RIDGE else l1_slope(penalty, w, d, s, side)
+
+
+cdef inline bint is_grouped(const penalty_t *penalty) noexcept nogil:
+    # whether columns are held at zero in groups: along a line it bends between its kinks, then
+    return penalty.kind == GROUP_NORMS
+
+
+cdef inline double penalty_bend(const penalty_t *penalty, const double *w, const double *d, double s) noexcept nogil:
+    # second derivative along d at w + s d of all but the quadratic part, between kinks
+    return group_norms_bend(penalty, w, d, s) if penalty.kind == GROUP_NORMS else 0
 
 
 cdef inline Py_ssize_t penalty_kinks(const penalty_t *penalty, const double *w, const double *d, double most,
                                      double *steps, Py_ssize_t *index) noexcept nogil:
     # steps in (0, most) where w + s d has a kink, in no order, and which column vanishes there; how many
+    if penalty.kind == GROUP_NORMS:
+        return group_kinks(penalty, w, d, most, steps, index)
     return 0 if penalty.kind == RIDGE else l1_kinks(penalty, w, d, most, steps, index)
+
+
+cdef inline bint vanishes_with(const penalty_t *penalty, Py_ssize_t j, Py_ssize_t kink) noexcept nogil:
+    # whether column j is at zero on the kink of column ``kink``
+    if penalty.kind == GROUP_NORMS and j != penalty.free:
+        return penalty.groups.of[j] == penalty.groups.of[kink]
+    return j == kink
+
+
+cdef inline double size_beside_l1(const penalty_t *penalty, const double *w) noexcept nogil:
+    # what l1 is the factor of
+    cdef double sizes = 0
+    cdef Py_ssize_t j
+    if penalty.kind == GROUP_NORMS:
+        return sum_of_norms(penalty, w)
+    for j in range(penalty.n):
+        if j != penalty.free:
+            sizes += fabs(w[j])
+    return sizes
+
+
+cdef inline bint is_used(const penalty_t *penalty, Py_ssize_t j, const double *w) noexcept nogil:
+    # whether column j, or another of its group, is not at zero
+    if penalty.kind == GROUP_NORMS and j != penalty.free:
+        return group_is_used(penalty, j, w)
+    return w[j] != 0
+
+
+cdef inline double steepness(const penalty_t *penalty, Py_ssize_t j, const double *g) noexcept nogil:
+    # the l1 up to which a gradient g of the rest of the objective takes column j from zero
+    if penalty.kind == GROUP_NORMS and j != penalty.free:
+        return group_steepness(penalty, j, g)
+    return fabs(g[j])
 
 
 cdef inline bint holds_at_zero(const penalty_t *penalty, Py_ssize_t j, const double *w, const double *g,
                                double part) noexcept nogil:
     # whether column j is at 0 and, as the rest of the objective has the gradient g, stays there under that part of the
     # penalty
+    if penalty.kind == GROUP_NORMS and j != penalty.free:
+        return not group_is_used(penalty, j, w) and not group_steepness(penalty, j, g) > part * penalty.l1
     return w[j] == 0 and not fabs(g[j]) > part * penalty.l1_each[j]
 
 
@@ -50,7 +104,7 @@ cdef inline bint is_sharp(const penalty_t *penalty, Py_ssize_t j) noexcept nogil
     return penalty.l1_each[j] > 0
 
 
-# ``penalty`` is a `cmargin.solvers.penalty.ElasticNet`; n and free are for the caller to set.
+# ``penalty`` is a value of `cmargin.solvers.penalty`; n and free are for the caller to set, who keeps it alive.
 cdef int take_penalty(penalty_t *to, penalty) except -1
 
 # The dual value: the best of D(t a), 0 <= t <= 1, for S = ``total`` and |v_j| + noise_j, both (n,), of n penalised

@@ -9,17 +9,30 @@ import numpy as np
 from libc.math cimport INFINITY, NAN, fabs, isfinite
 
 from cmargin._core.penalties._elastic_net cimport elastic_net_conjugate, elastic_net_multiple
-from cmargin._core.penalties._penalty cimport penalty_of
+from cmargin._core.penalties._group_norms cimport group_norms_conjugate, group_norms_multiple
+from cmargin._core.penalties._penalty cimport column_groups, penalty_of
 from cmargin._core.penalties._ridge cimport ridge_conjugate, ridge_multiple
 
 
 cdef int take_penalty(penalty_t *to, penalty) except -1:
     to[0] = penalty_of(penalty.l2, penalty.l1)
+    if penalty.groups is not None:
+        to.kind = GROUP_NORMS
+        take_groups(&to.groups, penalty.groups)
+    return 0
+
+
+cdef int take_groups(column_groups *to, groups) except -1:
+    cdef const Py_ssize_t[::1] of = groups.of, member = groups.member, first = groups.first
+    cdef const double[::1] weight = groups.weight
+    to.n, to.of, to.member, to.first, to.weight = weight.shape[0], &of[0], &member[0], &first[0], &weight[0]
     return 0
 
 
 cdef double best_multiple_of(const penalty_t *penalty, double total, Py_ssize_t n, double *size) noexcept nogil:
-    # argmax over 0 <= t <= 1 of t S - sum phi_j*(t |v_j|); size (n,) may be sorted
+    # argmax over 0 <= t <= 1 of t S - sum phi_j*(t |v_j|); size (n,) may be sorted, or become that of groups
+    if penalty.kind == GROUP_NORMS:
+        return group_norms_multiple(penalty, total, size)
     if penalty.kind == RIDGE:
         return ridge_multiple(penalty.l2, total, n, size)
     return elastic_net_multiple(penalty.l2, penalty.l1, total, n, size)
@@ -27,6 +40,8 @@ cdef double best_multiple_of(const penalty_t *penalty, double total, Py_ssize_t 
 
 cdef double conjugate(const penalty_t *penalty, double t, Py_ssize_t n, const double *size) noexcept nogil:
     # sum phi_j*(t |v_j|) for the t that `best_multiple_of` returns
+    if penalty.kind == GROUP_NORMS:
+        return group_norms_conjugate(penalty, t, size)
     if penalty.kind == RIDGE:
         return ridge_conjugate(penalty.l2, t, n, size)
     return elastic_net_conjugate(penalty.l2, penalty.l1, t, n, size)

@@ -2,7 +2,15 @@
 
 
 cdef enum penalty_kind:          # which line of ``_penalties``
-    RIDGE, ELASTIC_NET
+    RIDGE, ELASTIC_NET, GROUP_NORMS
+
+
+cdef struct column_groups:       # every penalised column is in one; none is empty
+    Py_ssize_t n                 # groups
+    const Py_ssize_t *of         # (columns,) the group of a column
+    const Py_ssize_t *member     # (columns,) the columns, group by group
+    const Py_ssize_t *first      # (n + 1,) where a group begins among them
+    const double *weight         # (n,) of its norm, beside l1
 
 
 cdef struct penalty_t:           # sum over all columns but a free one of (l2/2) w_j^2, and what its kind adds
@@ -10,10 +18,11 @@ cdef struct penalty_t:           # sum over all columns but a free one of (l2/2)
     Py_ssize_t n                 # columns
     Py_ssize_t free              # the one that is not penalised, the last, or -1
     double l2
-    double l1                    # > 0 for ELASTIC_NET, 0 for RIDGE
+    double l1                    # > 0, 0 for RIDGE
     # ---- pointers from here on; of a penalty that is not asked column by column they are NULL
     double *l2_each              # (n,), 0 for a free column
-    double *l1_each              # (n,)
+    double *l1_each              # (n,); of GROUP_NORMS, what the norm of the column's group weighs
+    column_groups groups         # of GROUP_NORMS
 
 
 cdef inline penalty_t penalty_of(double l2, double l1) noexcept nogil:
@@ -21,6 +30,7 @@ cdef inline penalty_t penalty_of(double l2, double l1) noexcept nogil:
     penalty.kind = ELASTIC_NET if l1 > 0 else RIDGE
     penalty.n, penalty.free, penalty.l2, penalty.l1 = 0, -1, l2, l1
     penalty.l2_each = penalty.l1_each = NULL
+    penalty.groups.n = 0
     return penalty
 
 
@@ -37,3 +47,5 @@ cdef inline void lay_out(penalty_t *penalty, double *l2_each, double *l1_each) n
     penalty.l2_each, penalty.l1_each = l2_each, l1_each
     for j in range(penalty.n):
         l2_each[j], l1_each[j] = (penalty.l2, penalty.l1) if j != penalty.free else (0.0, 0.0)
+        if penalty.kind == GROUP_NORMS and j != penalty.free:
+            l1_each[j] *= penalty.groups.weight[penalty.groups.of[j]]

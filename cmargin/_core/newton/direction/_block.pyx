@@ -1,14 +1,15 @@
 """The curvature block of a Newton step: which columns it has, and the direction that it gives."""
 
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY
 from libc.string cimport memset
 
 from cmargin._core.newton._point cimport objective_size, rounding_of
+from cmargin._core.newton.direction._group_model cimport group_minimum, group_work_size
 from cmargin._core.newton.direction._system cimport (
     MODEL_LEFT, MODEL_ROUNDS, MODEL_TOL, SMOOTH_MODEL_TOL, allows_rounding, curvature_is_lost, l1_minimum,
     l1_work_size, solve_after_ridge, solve_upper,
 )
-from cmargin._core.penalties._penalties cimport has_kinks, holds_at_zero, is_sharp
+from cmargin._core.penalties._penalties cimport has_kinks, holds_at_zero, is_grouped, is_sharp, is_used, steepness
 from cmargin._core.util._sorting cimport sort_with_index
 
 cdef double NEAR = 0.8                   # part of the l1 weight: columns of a larger gradient may soon be in use
@@ -17,6 +18,8 @@ WORKING_SET = 400
 
 
 cdef Py_ssize_t block_work_size(Py_ssize_t order, const penalty_t *penalty) noexcept nogil:
+    if is_grouped(penalty):
+        return 4 * order + group_work_size(order)
     return 4 * order + (l1_work_size(order) if has_kinks(penalty) else order * order)
 
 
@@ -28,16 +31,21 @@ cdef void choose_columns(newton_state *at) noexcept nogil:
     # the block at the next evaluation: columns in use and those about to be, the gradient near the l1 weight; of too
     # many the steepest first: the others come later
     cdef Py_ssize_t j, found = 0, used = 0, room
-    cdef bint always
+    cdef bint always, in_use
     for j in range(at.p):
-        used += at.point.w[j] != 0
-        always = at.point.w[j] != 0 or not is_sharp(&at.penalty.step, j)
+        in_use = is_used(&at.penalty.step, j, at.point.w)
+        used += in_use
+        always = in_use or not is_sharp(&at.penalty.step, j)
         if always or may_be_used(at, j):
-            at.curvature.active[found], at.l1_block.keys[found] = j, (-INFINITY if always else -fabs(at.point.g[j]))
+            at.curvature.active[found], at.l1_block.keys[found] = j, -INFINITY
+            if not always:
+                at.l1_block.keys[found] = -steepness(&at.penalty.step, j, at.point.g)
             found += 1
     room = max(WORKING_SET, 2 * used)
     if found > room:
         sort_with_index(found, at.l1_block.keys, at.curvature.active)
+        while is_grouped(&at.penalty.step) and room < found and at.l1_block.keys[room] == at.l1_block.keys[room - 1]:
+            room += 1                            # a group is there as a whole
         found = room
         for j in range(found):
             at.l1_block.keys[j] = at.curvature.active[j]
@@ -86,7 +94,13 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
         j = i if at.curvature.n_active < 0 else at.curvature.active[i]
         g[i], w[i], l1[i] = at.point.g[j], at.point.w[j], at.penalty.step.l1_each[j]
     at.point.unreliable = curvature_is_lost(order, at.curvature.block, order + 1, g)
-    if has_kinks(&at.penalty.step):
+    if is_grouped(&at.penalty.step):
+        for i in range(order):
+            j = i if at.curvature.n_active < 0 else at.curvature.active[i]
+            at.l1_block.keys[i] = at.penalty.step.groups.of[j] if j != at.penalty.step.free else -1
+        done = group_minimum(order, at.curvature.block, g, w, at.l1_block.keys, l1, MODEL_ROUNDS, model_tol(at),
+                             MODEL_LEFT * at.stop.tol, at.stop.deadline, d, l1 + order, at.l1_block.index)
+    elif has_kinks(&at.penalty.step):
         done = l1_minimum(order, at.curvature.block, g, w, l1, MODEL_ROUNDS, model_tol(at), MODEL_LEFT * at.stop.tol,
                           at.stop.deadline, d, l1 + order, at.l1_block.index)
     else:

@@ -22,6 +22,10 @@ cdef double MODEL_TOL            # they end where one promises this part, square
 cdef double SMOOTH_MODEL_TOL     # the same for a loss of continuous curvature: the next step gets the rest
 cdef double MODEL_LEFT           # of a fit's tolerance: slopes beside their l1 weight, which cost the bound as much
 
+cdef double FAR                  # an l1 weight, beside the slopes, so small is none
+cdef int SWEEPS                  # of descent by columns, or groups of them, between two Newton steps of the model
+cdef int HALVINGS                # of such a step
+
 # cyclic exact minimisation over x, IN and OUT with exact zeros, of a quadratic plus sum l1_j |x_j|, one coordinate at
 # a time; gradient, of the quadratic at x, follows it. H (n, n) symmetric, both triangles; columns with H_jj <= 0 stay.
 # Ends after a sweep whose largest decrease by one coordinate is below tol times the first sweep's; sweeps made
@@ -36,6 +40,11 @@ cdef Py_ssize_t l1_work_size(Py_ssize_t n) noexcept nogil
 cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const double *w, const double *l1, int rounds,
                      double tol, double least, double deadline, double *d, double *work,
                      Py_ssize_t *index) noexcept nogil
+
+# H (m, m) and gx (m,) of columns once a column of curvature ``own`` > 0 and slope g_free is minimised out, whose
+# products with them are ``across`` (m,)
+cdef void minimise_out(Py_ssize_t m, double own, double g_free, const double *across, double *H,
+                       double *gx) noexcept nogil
 
 cdef bint upper_is_finite(Py_ssize_t n, const double *upper) noexcept nogil
 cdef bint all_finite(Py_ssize_t n, const double *x) noexcept nogil

@@ -17,15 +17,15 @@ MODEL_ROUNDS = 20
 MODEL_TOL = 1e-3
 SMOOTH_MODEL_TOL = 0.1
 MODEL_LEFT = 0.25
-cdef double FAR = 1e100                  # an l1 weight so small is none
+FAR = 1e100                              # an l1 weight so small is none
 cdef double FIRST_RIDGE = 1e-13
 cdef double RIDGE_STEP = 100
 cdef double SURE = 2e-6                  # part of a diagonal entry, a column: 34 times the rounding of single precision
 cdef double SINGLE_LEAST = 1e-25         # mean curvature of a column whose sums neither vanish
 cdef double SINGLE_MOST = 1e25           # nor overflow
-cdef int SWEEPS = 8                      # of coordinate descent between two Newton steps of the model
+SWEEPS = 8                               # of coordinate descent between two Newton steps of the model
 cdef double SWEPT = 1e-6
-cdef int HALVINGS = 12
+HALVINGS = 12
 
 
 cdef bint upper_is_finite(Py_ssize_t n, const double *upper) noexcept nogil:
