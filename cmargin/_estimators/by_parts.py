@@ -1,5 +1,6 @@
 """Training by batches of rows that come one after the other, with classes that may join."""
 
+import re
 import time
 from typing import Any, Self
 
@@ -93,7 +94,8 @@ class TrainedByParts(PosteriorPredictions, LinearClassifier):
         except ValueError as error:
             if "previously unseen labels" not in str(error):
                 raise
-            raise ValueError(f"{error}; new classes join where partial_fit is given classes=, all of them.") from None
+            said = re.sub(r"np\.\w+\(([^()]*)\)", r"\1", str(error))          # NumPy's names of types
+            raise ValueError(f"{said}; new classes join where partial_fit is given classes=, all of them.") from None
         if labels[1] is None and known is not None and hasattr(self, "coef_") and self._multilabel and \
                 not np.array_equal(labels[0], known):
             raise ValueError(f"y has {len(labels[0])} label columns where {len(known)} are known; labels join where "

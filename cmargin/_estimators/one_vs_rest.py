@@ -131,8 +131,8 @@ class LinearOneVsRest(LinearClassifier):
 
     def _line(self, last):
         alone = f", class {self.classes_[last['class']]}" if last["class"] >= 0 and len(self.coef_) > 1 else ""
-        return (f"pass {last['pass']:g}{alone}: objective {last['objective']:.6g}, gradient norm "
-                f"{last['gradient_norm']:.2g}, {last['seconds']:.2f} s")
+        norm = f"gradient norm {last['gradient_norm']:.2g}, " if np.isfinite(last["gradient_norm"]) else ""
+        return f"pass {last['pass']:g}{alone}: objective {last['objective']:.6g}, {norm}{last['seconds']:.2f} s"
 
     def _near(self):
         """Whether every problem is at its optimum: constant labels, which have none, may be what a fit went on for."""

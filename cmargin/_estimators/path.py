@@ -15,6 +15,7 @@ from cmargin._estimators.smsvm_fit import l2_of, occurring_columns, settings_of,
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, given_penalties, is_real
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import RunClock
+from cmargin.data.arrays import plain
 from cmargin.solvers.path import PathSolver
 from cmargin.solvers.path_range import find_range, prove_between, spaced
 from cmargin.solvers.penalty import ElasticNet
@@ -272,7 +273,7 @@ def _fitted(e, source, weight, begin, asked):
 def _note(e, labels):
     """Prints a line a fit, or None."""
     def note(c, penalty, result):
-        name = f"class {labels.classes[labels.of_problem(c)]!r}: " if len(labels) > 1 else ""
+        name = f"class {plain(labels.classes[labels.of_problem(c)])!r}: " if len(labels) > 1 else ""
         say(e, f"{name}{penalty}: {result.passes:.4g} reads, objective {result.objective:.6g}, gap {result.gap:.2g}")
 
     return note if e.verbose else None

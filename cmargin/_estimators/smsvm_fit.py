@@ -17,6 +17,7 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_CHECKPOINTER
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
+from cmargin.data.arrays import plain
 from cmargin.data.memory.row_pass import SMALL
 from cmargin.solvers import cost
 from cmargin.solvers.explain import description, explanation, sentence
@@ -303,7 +304,7 @@ class SmSVMFit:
         return note
 
     def _name(self, c):
-        return f"class {self.labels.classes[self.labels.of_problem(c)]!r}: " if len(self.labels) > 1 else ""
+        return f"class {plain(self.labels.classes[self.labels.of_problem(c)])!r}: " if len(self.labels) > 1 else ""
 
     def _between_slices(self):
         """The status to leave with, or None."""

@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
 from cmargin._core.rows._structure import check_structure
 from cmargin._core.util._arrays import all_finite
 from cmargin._core.util._openmp import effective_n_threads
+from cmargin.data.arrays import plain
 from cmargin.data.containers import is_single, rows_array
 from cmargin.data.converted import ConvertedRows, is_copied
 from cmargin.data.device.rows import DeviceRows
@@ -82,7 +83,7 @@ def check_parameter(estimator, name, value, *, options=(), integer=None, real=No
         allowed.append("an instance of 'bool'")
     wanted = allowed[0] if len(allowed) == 1 else ", ".join(allowed[:-1]) + " or " + allowed[-1]
     raise InvalidParameterError(
-        f"The {name!r} parameter of {type(estimator).__name__} must be {wanted}. Got {value!r} instead."
+        f"The {name!r} parameter of {type(estimator).__name__} must be {wanted}. Got {plain(value)!r} instead."
     )
 
 

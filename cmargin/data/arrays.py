@@ -31,6 +31,11 @@ def dense(X):
     return X.toarray() if sp.issparse(X) else X
 
 
+def plain(value):
+    """A number or text of NumPy's types as Python's, whose repr, in a message, does not name a type."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def squares(X):
     """Of every entry of X, dense or CSR."""
     return X.multiply(X) if sp.issparse(X) else X * X

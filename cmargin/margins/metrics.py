@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import entr
 
+from cmargin.data.arrays import plain
 from cmargin.margins._batches import Batches, as_real, labelled_blocks, row_blocks
 
 MOST_BINS = 1 << 20             # three numbers for each are kept
@@ -64,7 +65,7 @@ def top_k_accuracy(scores: Batches, y: ArrayLike, k: int) -> float:
     for block, labels in labelled_blocks(scores, y, "scores"):
         n_classes = 2 if block.ndim == 1 else block.shape[1]
         if not isinstance(k, Integral) or not 1 <= k <= n_classes:
-            raise ValueError(f"k must be a whole number from 1 to {n_classes}, the number of classes, got {k!r}")
+            raise ValueError(f"k must be a whole number from 1 to {n_classes}, the number of classes, got {plain(k)!r}")
         n_rows += len(block)
         if block.ndim == 1:
             hits += len(block) if k == 2 else np.count_nonzero((block > 0) == (labels > 0))

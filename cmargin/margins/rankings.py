@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from cmargin._core.rows._structure import check_structure
-from cmargin.data.arrays import top_of
+from cmargin.data.arrays import plain, top_of
 from cmargin.data.containers import label_array, positives_of
 from cmargin.margins._batches import as_real, is_stream, row_blocks
 from cmargin.margins._checks import nonnegative_number, positive_array
@@ -188,7 +188,7 @@ def places_asked_for(k, n_labels):
     ks = [k] if isinstance(k, Integral) or not isinstance(k, Iterable) else list(k)
     if not ks or not all(isinstance(one, Integral) and not isinstance(one, bool) and 1 <= one <= n_labels
                          for one in ks):
-        raise ValueError(f"k must be whole numbers from 1 to {n_labels}, the number of labels, got {k!r}")
+        raise ValueError(f"k must be whole numbers from 1 to {n_labels}, the number of labels, got {plain(k)!r}")
     return np.array(ks, np.int64)
 
 

@@ -69,3 +69,30 @@ def test_say_is_silent_unless_asked(capsys):
     Estimator.verbose = 3
     say(Estimator(), "pass 2")
     assert capsys.readouterr().out == "Estimator pass 2\n"
+
+
+@EVERY
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
+def test_no_line_names_a_type_of_numpy_or_a_number_that_is_none(estimator, capsys):
+    # "class np.int64(0): ..." of SmSVM, "gradient norm nan" of steps of single rows
+    labels = np.arange(len(Y)) % 3
+    clone(estimator).set_params(verbose=2).fit(X, labels)
+    if hasattr(estimator, "path") and not hasattr(estimator, "cv") and isinstance(estimator, SmSVMClassifier):
+        clone(estimator).set_params(verbose=2).path(X, labels, l2s=[0.1, 0.01])
+    said = capsys.readouterr().out
+    assert said and "np." not in said and " nan" not in said
+
+
+def test_refusals_do_not_name_types_of_numpy():
+    from cmargin import SLNDClassifier
+    from cmargin.margins import precision_at_k, top_k_accuracy
+
+    labels = np.arange(len(Y)) % 3
+    model = SLNDClassifier(random_state=0, max_passes=1).fit(X, labels)
+    for call, words in ((lambda: model.predict_top_k(X, np.int64(9)), r"Got 9 instead"),
+                        (lambda: SmSVMClassifier(tol=np.float64(-1)).fit(X, Y), r"Got -1.0 instead"),
+                        (lambda: top_k_accuracy(np.eye(3), [0, 1, 2], np.int64(9)), "got 9$"),
+                        (lambda: precision_at_k(np.eye(3), np.eye(3), np.int64(9)), "got 9$"),
+                        (lambda: model.partial_fit(X, labels + 1), r"unseen labels: \[3\]")):
+        with pytest.raises(ValueError, match=words):
+            call()
