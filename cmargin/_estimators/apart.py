@@ -179,6 +179,8 @@ class FitApart:
                 if interruption is not None:
                     return interruption
                 self.shortfalls.append(shortfall(fit))
+                if self.estimator._on_class is not None:
+                    self.estimator._on_class(float(part.duality_gap_[0]))
                 if self.stopped:
                     return None
         except KeyboardInterrupt as interruption:        # between two problems, or before a first step

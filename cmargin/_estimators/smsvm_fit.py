@@ -262,10 +262,17 @@ class SmSVMFit:
         return None
 
     def ways(self, c, n_threads, parts):
-        """Yield what brings problem c to its end, driver after driver, each to be finished before the next.
+        """Yield what brings problem c to its end, driver after driver, each to be finished before the next, and tell
+        who watches classes.
 
         ``parts``: the `Parts` of the fit's checkpoint.
         """
+        yield from self._ways(c, n_threads, parts)
+        on_class = getattr(self.estimator, "_on_class", None)
+        if on_class is not None:
+            on_class(self.results[c].gap)
+
+    def _ways(self, c, n_threads, parts):
         result = self.results[c]
         if self.interrupted.is_set() or self.clock.late or result.status != "waiting":     # ended before a checkpoint
             return

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+from math import isfinite
 
 import cmargin
 from cmargin._estimators.validation import InvalidParameterError
@@ -35,19 +36,33 @@ def _value(text):
 
 
 def report_passes(estimator, n_problems, bar):
-    """Have the estimator's callback report every pass to the progress bar, where that does not slow the fit down."""
-    if type(estimator).__name__ == "SmSVMClassifier" and n_problems > 1:
-        return                               # With a callback its classes are trained one after the other.
+    """Have the estimator report every pass to the progress bar, or every class where it trains several by SmSVM."""
+    if _advances_by_classes(estimator, n_problems):      # with a callback they would be trained one after the other
+        estimator._on_class = lambda gap: bar.step(f"gap {gap:.1e}" if isfinite(gap) else "")
+        return
 
     def callback(model):
-        last = {name: column[-1] for name, column in model.history_.items() if len(column)}
+        last = {name: column[-1] for name, column in model.history_.items() if len(column) and isfinite(column[-1])}
         words = [f"{name} {last[name]:.3g}" for name in ("objective", "error", "gap", "gradient_norm") if name in last]
         bar.step(", ".join(words).replace("_", " "))
 
     estimator.callback = callback
 
 
-def most_passes(estimator):
-    """Return the number of passes that a fit takes, or None where a stopping rule may end it earlier."""
+def no_more_reports(estimator):
+    """Take back what `report_passes` has set."""
+    estimator.callback = None
+    vars(estimator).pop("_on_class", None)
+
+
+def steps_of(estimator, n_problems):
+    """Return (the number of steps that a fit takes, what one is called): the number is None where a stopping rule may
+    end the fit earlier."""
+    if _advances_by_classes(estimator, n_problems):
+        return n_problems, "class"
     ends_by_passes = type(estimator).__name__ in ("SLNDClassifier", "BSNClassifier", "PegasosClassifier")
-    return estimator.max_passes if ends_by_passes else None
+    return estimator.max_passes if ends_by_passes else None, "pass"
+
+
+def _advances_by_classes(estimator, n_problems):
+    return type(estimator).__name__ == "SmSVMClassifier" and n_problems > 1

@@ -12,7 +12,7 @@ from cmargin._runtime.output import check_writable
 from cmargin.cli import estimators
 from cmargin.cli.data import read_labelled
 from cmargin.cli.model import Model
-from cmargin.cli.progress import progress
+from cmargin.cli.progress import progress, reading
 from cmargin.cli.report_labels import check_top, places
 from cmargin.data import open_rows
 from cmargin.margins import precision_at_k
@@ -21,7 +21,8 @@ from cmargin.margins import precision_at_k
 def run(options):
     """Train, store the model, print a summary; return the exit status, 130 where the fit was interrupted."""
     check_writable(options.model)
-    table = read_labelled(options.data, options)
+    with reading(options.data, options.quiet):
+        table = read_labelled(options.data, options)
     estimator = estimators.make(options.method, options.set, max_time=options.max_time, seed=options.seed,
                                 threads=options.threads, checkpoint=options.checkpoint)
     scaler, X = _scaled(table.X, options.scale)
@@ -31,8 +32,9 @@ def run(options):
     if one_label and n_classes > max(20, X.shape[0] / 2):
         warnings.warn(f"{X.shape[0]:,} rows are of {n_classes:,} classes; --label names the column of labels.",
                       stacklevel=2)
-    bar = progress(estimators.most_passes(estimator), "pass", options.quiet)
-    estimators.report_passes(estimator, 1 if n_classes == 2 else n_classes, bar)
+    n_problems = 1 if n_classes == 2 and one_label else n_classes
+    bar = progress(*estimators.steps_of(estimator, n_problems), options.quiet)
+    estimators.report_passes(estimator, n_problems, bar)
     begun, interrupted = perf_counter(), False
     try:
         with warnings.catch_warnings():
@@ -47,7 +49,8 @@ def run(options):
     facts = _facts(estimator, options.method, X, scaler, perf_counter() - begun, interrupted)
     if options.top is not None:
         facts["top"] = options.top
-    estimator.set_params(callback=None, checkpoint=None)
+    estimators.no_more_reports(estimator)
+    estimator.set_params(checkpoint=None)
     counts = None if table.names is None else table.y.getnnz(axis=0)
     Model(estimator, scaler, table.columns, table.label, facts, table.encoder, table.names, counts).save(options.model)
     if interrupted or not options.quiet:

@@ -1,5 +1,6 @@
 """``cmargin fit``, ``predict``, ``evaluate``: every format, every exit code, one sentence for whatever is wrong."""
 
+import gzip
 import importlib.util
 import json
 import os
@@ -23,6 +24,7 @@ from cmargin.cli import estimators, labels, progress
 from cmargin.cli.convert import convert
 from cmargin.cli.model import load
 from cmargin.data.files import sources
+from cmargin.data.files import text as text_module
 
 
 def started(*argv):
@@ -460,6 +462,56 @@ def test_a_line_on_a_terminal(method, tqdm, folder, monkeypatch):
     assert not terminal
 
 
+@pytest.mark.parametrize("more", [[], ["--set", "class_weight_on=positives", "--set", "class_weight=balanced"]])
+def test_classes_of_smsvm_are_counted_and_no_number_is_nan(more, folder, monkeypatch):
+    # nothing was said until all classes were trained, as a callback would have them trained one after the other
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert main(["fit", "trees.csv", "--model", "m", "--method", "smsvm", *more]) == 0
+    text = "".join(terminal)
+    assert "class 1 of 3, gap " in text and "class 3 of 3, gap " in text
+    assert not hasattr(load("m").classifier, "_on_class") or load("m").classifier._on_class is None
+    terminal.clear()
+    assert main(["fit", "trees.csv", "--model", "m", "--method", "pegasos", "--set", "max_passes=3"]) == 0
+    text = "".join(terminal)
+    assert "pass 3 of 3, objective" in text and "nan" not in text
+
+
+@pytest.mark.parametrize("name", ["trees.csv", "trees.csv.gz", "trees.svm"])
+def test_reading_is_shown_from_the_first_byte_on(name, folder, monkeypatch, reader):
+    # of 22 seconds 19 had passed before there was a bar
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setattr(progress, "EVERY", -1.0)
+    content = (folder / "trees.csv").read_bytes()
+    if name.endswith(".gz"):
+        content = gzip.compress(content)
+    elif name.endswith(".svm"):
+        dump_svmlight_file(X, Y, name, zero_based=False)
+        content = (folder / name).read_bytes()
+    (folder / name).write_bytes(content)
+    terminal, heard, at = Terminal(), [], progress.Line.at
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress.Line, "at", lambda line, n: (heard.append((n, line.total)), at(line, n)))
+    assert main(["fit", name, "--model", "m", "--method", "smsvm"]) == 0
+    assert heard[0] == (0, len(content)) and heard[-1] == (len(content), len(content))
+    text = "".join(terminal)
+    assert text.index("read 0.0 of 0.0 MB") < text.index("class 1 of 3")
+    terminal.clear()
+    assert main(["fit", name, "--model", "m", "--method", "smsvm", "--quiet"]) == 0
+    assert not terminal and not text_module._watchers
+
+
+@pytest.mark.parametrize("size", [-1, 100, 1 << 22])
+def test_a_watched_text_is_the_text(size, tmp_path):
+    content = bytes(range(32, 127)) * 30_000
+    (tmp_path / "a").write_bytes(content)
+    heard = []
+    with text_module.watched(heard.append), text_module.opened_text(tmp_path / "a") as file:
+        found = file.read(size) + b"".join(iter(lambda: file.read(1 << 16), b""))
+    assert found == content and heard[-1] == len(content) and heard == sorted(heard)
+
+
 def test_nothing_elsewhere():
     assert isinstance(progress.progress(10, "pass", False), progress.Silence)
 
@@ -468,7 +520,7 @@ def test_many_classes_of_smsvm_are_not_watched():
     for n_problems, there in ((3, False), (1, True)):
         estimator = SmSVMClassifier()
         estimators.report_passes(estimator, n_problems, SimpleNamespace(step=len))
-        assert (estimator.callback is not None) == there
+        assert (estimator.callback is not None) == there and (estimator._on_class is None) == there
 
 
 # ---------------------------------------------------------------- the command itself

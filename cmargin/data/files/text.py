@@ -3,10 +3,14 @@
 import bz2
 import codecs
 import gzip
+import io
 import lzma
 import zlib
+from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 
+# functions that are told how many bytes of a text have been read since it was opened
+_watchers: list[Callable[[int], object]] = []
 COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}      # by the first bytes of a file
 DAMAGED = EOFError, OSError, lzma.LZMAError, zlib.error      # bz2 raises an OSError without an errno
 
@@ -18,7 +22,7 @@ def opened_text(path):
     Pipes can be read, too. Damage in a compressed file raises ValueError while the text is read.
     """
     with ExitStack() as at_end:
-        file = at_end.enter_context(open(path, "rb"))
+        file = at_end.enter_context(io.BufferedReader(_WatchedFile(path)) if _watchers else open(path, "rb"))
         for begins, unpacked in COMPRESSED.items():
             if file.peek(len(begins)).startswith(begins):
                 file = at_end.enter_context(unpacked(file))
@@ -31,3 +35,31 @@ def opened_text(path):
             if getattr(error, "errno", None) is not None:
                 raise
             raise ValueError(f"{str(path)!r} is compressed, and damaged: {error}") from None
+
+
+@contextmanager
+def watched(told):
+    """A context in which ``told(n_bytes)`` hears how far every text that is opened has been read, before decompression.
+    """
+    _watchers.append(told)
+    try:
+        yield
+    finally:
+        _watchers.remove(told)
+
+
+class _WatchedFile(io.FileIO):
+    n_bytes = 0
+
+    def readinto(self, buffer):
+        n = super().readinto(buffer)
+        self.n_bytes += n or 0
+        for told in _watchers:
+            told(self.n_bytes)
+        return n
+
+    def readall(self):
+        parts, buffer = [], bytearray(1 << 20)
+        while n := self.readinto(buffer):
+            parts.append(bytes(buffer[:n]))
+        return b"".join(parts)
