@@ -58,8 +58,11 @@ def scaled_rows(X):
 def top_of(scores, n):
     """(n_rows, n) places of the ``n`` largest scores of each row, largest first; of equal ones the first."""
     least = -np.partition(-scores, n - 1, axis=1)[:, n - 1:n]
-    above, equal = scores > least, scores == least
-    taken = above | (equal & (np.cumsum(equal, axis=1) <= n - above.sum(axis=1, keepdims=True)))
+    taken = scores >= least
+    tied = np.flatnonzero(np.count_nonzero(taken, axis=1) > n)               # rows that have too many
+    if len(tied):
+        above, equal = scores[tied] > least[tied], scores[tied] == least[tied]
+        taken[tied] = above | (equal & (np.cumsum(equal, axis=1) <= n - above.sum(axis=1, keepdims=True)))
     best = np.nonzero(taken)[1].reshape(len(scores), n)
     order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1, kind="stable")
     return np.take_along_axis(best, order, axis=1)
