@@ -23,13 +23,14 @@ def run(options):
     """Print a line that says what the rows are, and one for every stage; return the exit status."""
     estimator = estimators.make(options.method, options.set, max_time=None, seed=0, threads=None)
     estimator._check_parameters()
-    stats, n_classes = _of_file(options) if options.data is not None else _of_shape(options)
+    stats, n_classes, exclude = _of_file(options) if options.data is not None else (*_of_shape(options), True)
+    n_problems = 1 if n_classes == 2 and exclude else n_classes
     if options.method == "slnd":
-        lines = _slnd(estimator, stats, n_classes)
+        lines = _slnd(estimator, stats, n_classes, exclude)
     else:
         pursues = options.method == "pursuit"
         problem = ProblemStats(Loss("margin_pursuit") if pursues else estimator._loss(), ElasticNet(),
-                               stats.n_features + bool(estimator.fit_intercept), 1 if n_classes == 2 else n_classes)
+                               stats.n_features + bool(estimator.fit_intercept), n_problems)
         lines = (_pursuit if pursues else _smsvm)(estimator, stats, problem)
     for line in lines:
         print(line)
@@ -54,12 +55,13 @@ def _pursuit(estimator, stats, problem):
         yield f"1. {kind}, as solver={estimator.solver!r} says so."
 
 
-def _slnd(estimator, stats, n_classes):
+def _slnd(estimator, stats, n_classes, exclude):
     loss, l2 = estimator.loss, float(estimator.l2)
     if loss == "auto":
         many = n_classes > cost.MULTINOMIAL_CLASSES and not softmax_is_cheap(stats, n_classes)
-        loss = "logistic" if n_classes < (2 if l2 else 3) or (many and not l2) else "multinomial"
-    problem = ProblemStats(Loss(loss), ElasticNet(l2), stats.n_features, 1 if n_classes == 2 else n_classes)
+        loss = "logistic" if n_classes < (2 if l2 else 3) or (many and not l2) or not exclude else "multinomial"
+    problem = ProblemStats(Loss(loss), ElasticNet(l2), stats.n_features,
+                           1 if n_classes == 2 and exclude else n_classes)
     yield description(stats, problem, f"{n_classes} classes together" if loss == "multinomial" else None)
     if l2:
         yield f"1. {STAGES['optimum']}, as l2 is above 0."
@@ -107,8 +109,10 @@ def _of_shape(options):
 
 
 def _of_file(options):
-    """Return what the rows of a file say of themselves, and the number of classes of its labels."""
+    """Return what the rows of a file say of themselves, the number of classes of its labels, and whether these exclude
+    each other."""
     table = read(options.data, options)
+    stats, exclude = open_rows(table.X).describe(), table.y is None or np.ndim(table.y) == 1
     if table.y is None:
-        return open_rows(table.X).describe(), options.classes
-    return open_rows(table.X).describe(), len(np.unique(table.y)) if np.ndim(table.y) == 1 else np.shape(table.y)[1]
+        return stats, options.classes, exclude
+    return stats, len(np.unique(table.y)) if exclude else table.y.shape[1], exclude

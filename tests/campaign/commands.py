@@ -21,7 +21,7 @@ from .findings import Findings
 METHODS = ("slnd", "bsn", "smsvm", "pursuit", "pegasos")
 PIECES = (b",", b"\n", b'"', b"\r", b"\0", b"nan", b"1e999", b"-", b";", b"\t", b" ", b":", b"\xff", b"\xef\xbb\xbf",
           b"#", b"1e308", b"99999999999999999999", b"'", b"\n\n", b"x")
-NAMES = ("a.csv", "a.tsv", "a.csv.gz", "a.svm", "a.npz", "a.npy", "a.parquet")
+NAMES = ("a.csv", "a.tsv", "a.csv.gz", "a.svm", "a.npz", "a.npy", "a.parquet", "tags.svm")
 _good = {}
 
 
@@ -41,6 +41,12 @@ def load():
         with open(name, "wb") as file:
             file.write(content)
     dump_svmlight_file(X, y, "a.svm", zero_based=False)
+    several = np.stack([y == 0, y > 0, X[:, 0] > 5.5], axis=1).astype(int)
+    dump_svmlight_file(X, several, "tags.svm", zero_based=True, multilabel=True)
+    with open("tags.svm", "rb") as file:
+        lines = [line for line in file.read().splitlines(keepends=True) if not line.startswith(b"#")]
+    with open("tags.svm", "wb") as file:                     # as the extreme classification repository writes it
+        file.write(b"".join([b"%d 4 3\n" % len(lines), *lines]))
     np.savez("a.npz", X=X, y=y)
     np.save("a.npy", X)
     np.save("labels.npy", y)
@@ -56,6 +62,7 @@ def load():
     # on one thread: two before a fork and two after it hang in libgomp (doc/parallelism.md)
     run("fit", "a.csv", "--model", "names.model", "--quiet", "--threads", "1")
     run("fit", "a.npz", "--model", "numbers.model", "--quiet", "--threads", "1", "--method", "smsvm")
+    run("fit", "tags.svm", "--model", "tags.model", "--quiet", "--threads", "1", "--method", "smsvm")
 
 
 def run(*argv):
@@ -104,7 +111,7 @@ def check_seed(seed):
         file.write(damaged(rng, _good[name]))
     labels = ["--labels", "labels.npy"] if name == "a.npy" else []
     scale, method = (str(rng.choice(what)) for what in (["auto", "columns", "rows", "none"], METHODS))
-    model = "names.model" if "sv" in name and name != "a.svm" else "numbers.model"
+    model = "names.model" if "csv" in name or "tsv" in name else "tags.model" if name == "tags.svm" else "numbers.model"
     form = str(rng.choice(["text", "json", "html"]))
     for argv in (["fit", path, *labels, "--model", "new.model", "--method", method, "--scale", scale, "--max-time", "2",
                   "--threads", "1", "--set", "max_passes=5"],

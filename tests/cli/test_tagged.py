@@ -170,6 +170,15 @@ def test_more_labels_than_there_are(folder, capsys):
                                                                                 "--model", "m")
 
 
+@pytest.mark.parametrize("method, words", [
+    ("smsvm", "4 binary problems"), ("slnd", "4 binary problems, loss 'logistic'"), ("pursuit", "4 binary problems")])
+def test_labels_are_explained_as_problems_of_their_own(method, words, folder, capsys):
+    # SLND's were said to be trained together, by the multinomial loss
+    (folder / "tags.svm").write_text(text())
+    assert main(["explain", "tags.svm", "--method", method]) == 0
+    assert words in capsys.readouterr().out.splitlines()[0]
+
+
 def test_text_is_known_by_what_is_in_it():
     for begin in (b"3 5 4\n1,2 3:1\n 4:1\n", b"1,2 3:1\n4:1 5:1\n", b"1 3:1\n2 4:1\n"):
         assert kinds._kind_of_text(begin) == "svmlight"
