@@ -16,7 +16,7 @@ from cmargin._estimators.regression_fit import RegressionFit
 from cmargin._estimators.scores import as_given
 from cmargin._estimators.smsvm_fit import check_penalty
 from cmargin._estimators.targets import ResidualLoss, Targets
-from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, check_parameter
+from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, check_parameter, check_set_by_hand
 from cmargin.data.containers import label_array, weight_array
 from cmargin.data.open_here import opened
 
@@ -233,6 +233,7 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         return RegressionFit(self, source, targets, weights, total_weight, begin, checkpointer).trained()
 
     def _check_last_fit(self, source, targets):
+        check_set_by_hand(self, "warm_start", ("coef_", "intercept_"), 1)
         n, (rows, columns) = len(targets), np.atleast_2d(self.coef_).shape
         if columns != source.n_features:
             raise ValueError(f"X has {source.n_features} features, but the fit to go on from has {columns}")

@@ -25,7 +25,15 @@ from cmargin._estimators.labels import (
 )
 from cmargin._estimators.predict import LinearPredictions
 from cmargin._estimators.progress import say, warn_of
-from cmargin._estimators.validation import INT_MAX, POSITIVE, check_parameter, check_seed, check_verbose, open_checked
+from cmargin._estimators.validation import (
+    INT_MAX,
+    POSITIVE,
+    check_parameter,
+    check_seed,
+    check_set_by_hand,
+    check_verbose,
+    open_checked,
+)
 from cmargin._runtime.fit_slots import FitSlot
 from cmargin.data.places import on_workers, place_of
 
@@ -243,6 +251,7 @@ class LinearClassifier(LinearPredictions, ClassifierMixin, LinearModel):
 
     def _check_last_fit(self, source, classes, multilabel, what="warm_start"):
         """Raise unless columns and classes are those of the weights that ``what`` goes on from, which are finite."""
+        check_set_by_hand(self, what, ("coef_", "intercept_", "classes_"))
         if source.n_features != self.coef_.shape[1]:
             raise ValueError(f"X has {source.n_features} features, but the fit to go on from has {self.coef_.shape[1]}")
         if multilabel != self._multilabel or not np.array_equal(classes, self.classes_):

@@ -12,6 +12,7 @@ from cmargin._estimators.labels import of_mean_1, product_in_range
 from cmargin._estimators.progress import say
 from cmargin._estimators.smsvm_fit import occurring_columns, settings_of, threads_of
 from cmargin._estimators.validation import (
+    check_set_by_hand,
     check_structure,
     clean,
     effective_n_threads,
@@ -162,6 +163,7 @@ class OneClassFit:
         e = self.estimator
         if not (e.warm_start and hasattr(e, "coef_")):
             return None
+        check_set_by_hand(e, "warm_start", ("coef_", "intercept_"))
         coef, intercept = np.asarray(e.coef_, float), np.asarray(e.intercept_, float)
         if coef.shape != (1, self.all_columns):
             raise ValueError(f"X has {self.all_columns} features, but the fit to go on from has coef_ of shape "

@@ -115,7 +115,7 @@ class LinearScores:
     def densify(self):
         """Keep ``coef_`` as an array again, after `sparsify`. Returns self."""
         check_is_fitted(self)
-        self.coef_ = dense(self.coef_)
+        self.coef_ = np.asarray(dense(self.coef_))           # set by hand, it may be a list
         return self
 
     def _check_rows(self, X):

@@ -369,11 +369,22 @@ class SmSVMFit:
         """A sentence on the problems that time did not reach, or no words for none."""
         return untrained(self.labels.classes, waiting, len(self.results))
 
+    def _said_of_no_minimum(self):
+        """A sentence where the objective comes ever nearer 0 and is never there: classes apart, no penalty, and a loss
+        that is nowhere 0; else None."""
+        apart = [r for r in self.results if np.isfinite(r.gap)]
+        if self.problem.penalty.has_bound or self.problem.loss.name != "logistic" or not apart \
+                or self.interrupted.is_set():
+            return None
+        return (f"{type(self.estimator).__name__} has no minimum: classes are separable ({len(apart)} of "
+                f"{len(self.results)} {self.kind}), and without a penalty the logistic loss falls towards 0 for ever "
+                "longer weights. These reach it to rounding; give an l2 or l1 for weights that mean something.")
+
     def shortfall(self):
         """A sentence on all classes that stopped short of the tolerance, naming the worst gap; None for none."""
         short = [c for c, r in enumerate(self.results) if r.status not in ("converged", "decrement")]
         if self.interrupted.is_set() or not short:
-            return None
+            return self._said_of_no_minimum()
         worst = max(short, key=lambda c: self.results[c].gap)
         result, e = self.results[worst], self.estimator
         reason = {"max_passes": f"max_passes={e.max_passes:g}", "max_time": f"max_time={e.max_time} s",

@@ -244,6 +244,16 @@ def check_columns(estimator, X):
                          f"{estimator.coef_.shape[-1]} features as input.")
 
 
+def check_set_by_hand(estimator, what, names, dimensions=2):
+    """Raise unless the weights that ``what`` goes on from have all these attributes, and coef_ so many dimensions."""
+    missing = [name for name in names if not hasattr(estimator, name)]
+    if missing:
+        raise ValueError(f"{what} goes on from {', '.join(names)}, of a fit or set by hand; "
+                         f"{' and '.join(missing)} {'are' if len(missing) > 1 else 'is'} not set.")
+    if np.ndim(estimator.coef_) not in (dimensions, 2):
+        raise ValueError(f"{what} needs coef_ of {dimensions} dimensions; got shape {np.shape(estimator.coef_)}.")
+
+
 def sliceable(X):
     """Rows of any kind as an array or CSR matrix, from which numbers of rows pick; sparse arrays are checked first."""
     check_structure(X)

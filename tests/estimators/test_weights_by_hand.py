@@ -121,6 +121,30 @@ def test_weights_that_do_not_fit_are_refused_in_words():
         model.fit(X, y)
 
 
+@pytest.mark.parametrize("model", ALL, ids=str)
+def test_a_warm_start_takes_lists_and_names_what_is_not_set(model):
+    # AttributeErrors, of numpy's names or ours
+    model, _, y = by_hand(clone(model).set_params(warm_start=True), 3)
+    listed = clone(model)
+    listed.coef_, listed.intercept_ = model.coef_.tolist(), model.intercept_.tolist()
+    listed.classes_ = list(model.classes_)
+    np.testing.assert_array_equal(listed.fit(X, y).coef_, clone_with_weights(model).fit(X, y).coef_)
+    for name in ("intercept_", "classes_"):
+        short = clone_with_weights(model)
+        delattr(short, name)
+        with pytest.raises(ValueError, match=f"goes on from coef_, intercept_, classes_.*; {name} is not set"):
+            short.fit(X, y)
+    model.coef_ = model.coef_[0]
+    with pytest.raises(ValueError, match=r"needs coef_ of 2 dimensions; got shape \(6,\)"):
+        model.fit(X, y)
+
+
+def clone_with_weights(model):
+    other = clone(model)
+    other.coef_, other.intercept_, other.classes_ = model.coef_, model.intercept_, model.classes_
+    return other
+
+
 def test_means_of_models_of_several_clients():
     # each round the server sets the mean of what the clients have come to
     clients = [SLNDClassifier(random_state=k, max_passes=3) for k in range(3)]
