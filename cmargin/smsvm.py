@@ -1,15 +1,16 @@
 """SmSVM: linear classification by a hinge or logistic loss with l2 and l1 penalties, with a certificate."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from cmargin._estimators.base import LinearClassifier
+from cmargin._estimators.base import LinearClassifier, keeps_last_fit
 from cmargin._estimators.docs import Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.labels import Labels, code_labels, of_mean_1, signs_met
 from cmargin._estimators.leave_one_out import LeaveOneOut, leave_one_out
+from cmargin._estimators.offset_fit import fit_with_offset
 from cmargin._estimators.path import SmSVMPath, fit_path
 from cmargin._estimators.predict import lazy_on_workers
 from cmargin._estimators.smsvm_fit import SmSVMFit, check_penalty
@@ -41,7 +42,8 @@ class SmSVMClassifier(LinearClassifier):
         Weight of the quadratic penalty, at least 0. None: 1e-4, or what ``C`` says.
     C : float or None, default=None
         Instead of ``l2``: ``l2 = 1 / (C * sum of the weights of the rows)``, as in ``sklearn.svm.LinearSVC`` and
-        ``sklearn.linear_model.LogisticRegression``. ``np.inf``: no penalty.
+        ``sklearn.linear_model.LogisticRegression``. ``np.inf``: no penalty, and no certificate unless the
+        objective is 0. Of separable classes the logistic loss then has no minimum, which a warning says.
     l1 : float, default=0.0
         Weight of the l1 penalty, at least 0.
     loss : {"hinge", "squared_hinge", "logistic", "huberised_hinge", "modified_huber"}, default="hinge"
@@ -169,6 +171,36 @@ class SmSVMClassifier(LinearClassifier):
         self.class_weight_on = class_weight_on
         self.delta = delta
         self.groups = groups
+
+    @keeps_last_fit
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, comm: Any = None, offset: Any = None) -> Self:
+        """Train from zero, or from the last weights with ``warm_start``; with an offset, if one is given.
+
+        Parameters
+        ----------
+        X, y, sample_weight, comm
+            As all classifiers of this package have them.
+        offset : (n_samples,) or (n_samples, n_problems) array, or None
+            Added to the scores <w, x> + b of the rows while they are trained on: the scores of another model that this
+            one goes beyond, or a log-odds that is known. One column for each problem where there are several. It is
+            no part of the model: `decision_function` and `predict` do not add it, callers do. Rows in memory or in
+            files; without ``checkpoint``, ``linear_solver="dual"`` and weights of each label.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError
+            As the others, and for an offset of another shape, or that is not finite.
+        """
+        if offset is None:
+            return self._fit(X, y, sample_weight, comm)
+        fit_with_offset(self, X, y, sample_weight, comm, offset)
+        return self
+
+    _own_fit = staticmethod(fit)
 
     def _check_parameters(self):
         check_penalty(self)

@@ -240,6 +240,7 @@ class LinearClassifier(LinearPredictions, ClassifierMixin, LinearModel):
                 apart = train_apart(self, source, sample_weight, begin)
         return self._train(source, sample_weight, begin, checkpointer) if apart is None else apart
 
+    _own_fit = staticmethod(fit)     # this package's, which a subclass of users may have replaced by its own
     class_weight_on = "rows"         # or "positives", where an estimator has the parameter
     _names_constants = True          # whether a fit warns of labels of one sign
     _on_class = None                 # of SmSVM: what is told the gap of every class that has come to its end, or None

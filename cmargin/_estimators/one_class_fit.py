@@ -129,7 +129,7 @@ class OneClassFit:
         """Bring the problem in the present units to its end, or to that of the time."""
         e, one, m = self.estimator, self.one, source.n_features
         problem = Problem(one.penalty, m, one.loss, one)
-        about = ProblemStats(problem.loss, problem.penalty, m + 1, warm=warm is not None, one_class=True)
+        about = ProblemStats(problem.loss, problem.penalty, m + 1, warm=warm is not None, has_dual=False)
         self.result.w = np.zeros(m + 1)
         shared = Shared(source, problem, about, self.weights, True)
         shared.learn(self.settings)

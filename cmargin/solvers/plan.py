@@ -34,7 +34,8 @@ class ProblemStats:
     n_columns: int             # features, and the intercept's column
     n_problems: int = 1        # of the fit
     warm: bool = False         # weights to begin with are given
-    one_class: bool = False    # dual variables have a fixed sum, for which the dual has no steps
+    has_dual: bool = True      # False: the sweeps of the dual do not know it, nor does the working set: rows have
+    # offsets, or dual variables a fixed sum
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def dual_is_tried(stats, problem, settings, outcome_of):
 
     A smooth loss is priced more closely, problem by problem (`reads_foreseen`).
     """
-    if stats.divided or problem.one_class or not prices.has_dual_steps(problem.loss):
+    if stats.divided or not problem.has_dual or not prices.has_dual_steps(problem.loss):
         return False
     if settings.linear_solver == "dual":
         return True
@@ -333,7 +334,7 @@ def newton_next(stats, problem, settings, outcome_of):
         and (stats.in_memory or not stats.reads_are_shared or problem.n_problems == 1) \
         and prices.subset_is_large(stats.n_rows, problem.n_columns, problem.loss)
     working_set = problem.loss.name == "hinge" and problem.penalty.l2 > 0 and not problem.penalty.has_kinks \
-        and not problem.one_class and sampled is None and stats.n_rows >= cost.WORKING_SET_FROM_ROWS \
+        and problem.has_dual and sampled is None and stats.n_rows >= cost.WORKING_SET_FROM_ROWS \
         and prices.subset_is_large(stats.n_rows, problem.n_columns, HINGE)
     if grows or working_set:
         if "class_sizes" not in outcome_of:

@@ -171,5 +171,5 @@ def test_rows_enter_eight_files_at_most_on_their_way_into_a_fit(X):
         model.fit(X, y)
     finally:
         sys.setprofile(before)
-    assert entered[0] == "_estimators/base.py" and "data/memory/source.py" in entered
-    assert len(set(entered)) <= 8, entered
+    assert entered[:2] == ["smsvm.py", "_estimators/base.py"] and "data/memory/source.py" in entered
+    assert len(set(entered) - {"smsvm.py"}) <= 8, entered        # beside the estimator's own, which takes an offset

@@ -15,7 +15,6 @@ from sklearn.utils import check_random_state
 
 from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.apart import weights_differ
-from cmargin._estimators.base import LinearClassifier
 from cmargin._estimators.labels import Labels, of_mean_1
 from cmargin._estimators.search.held_out import HeldOut
 from cmargin._estimators.smsvm_fit import l2_of, occurring_columns, settings_of, threads_of
@@ -33,7 +32,7 @@ def takes_paths(posed, grid):
     are made one by one, as are those without a penalty, which nothing certifies, and of problems with weights of their
     own."""
     e = posed.estimator
-    plain = type(e).fit is LinearClassifier.fit and e.callback is None and not e.verbose and e.max_time is None
+    plain = type(e).fit is e._own_fit and e.callback is None and not e.verbose and e.max_time is None
     penalised = (grid.strengths > 0).all() or (grid.l1s > 0).all()
     return plain and e.line_search == "exact" and penalised and \
         not weights_differ(e, source_of(posed.X, posed.y), None)
