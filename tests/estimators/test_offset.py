@@ -93,6 +93,15 @@ def test_a_constant_offset_is_taken_up_by_the_intercept(loss, shape):
     assert zero.objective_[0] == pytest.approx(plain.objective_[0], rel=3e-6)
 
 
+def test_groups_of_columns_go_with_it():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 8))
+    y, groups = X[:, 0] + rng.normal(size=300) > 0, np.arange(8) // 2
+    plain = SmSVMClassifier(l2=1e-2, l1=1e-2, groups=groups, tol=1e-6).fit(X, y)
+    moved = SmSVMClassifier(l2=1e-2, l1=1e-2, groups=groups, tol=1e-6).fit(X, y, offset=np.full(300, -1.0))
+    assert moved.objective_[0] == pytest.approx(plain.objective_[0], rel=3e-6)
+
+
 def test_scores_of_a_model_as_the_offset_leave_what_it_has_missed():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(2000, 6))
