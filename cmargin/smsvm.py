@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 from cmargin._estimators.base import LinearClassifier, keeps_last_fit
@@ -38,14 +39,14 @@ class SmSVMClassifier(LinearClassifier):
 
     Parameters
     ----------
-    l2 : float or None, default=None
-        Weight of the quadratic penalty, at least 0. None: 1e-4, or what ``C`` says.
+    l2 : float, (n_features,) array or None, default=None
+        Weight of the quadratic penalty, at least 0; an array has one for every column. None: 1e-4, or what ``C`` says.
     C : float or None, default=None
         Instead of ``l2``: ``l2 = 1 / (C * sum of the weights of the rows)``, as in ``sklearn.svm.LinearSVC`` and
         ``sklearn.linear_model.LogisticRegression``. ``np.inf``: no penalty, and no certificate unless the
         objective is 0. Of separable classes the logistic loss then has no minimum, which a warning says.
-    l1 : float, default=0.0
-        Weight of the l1 penalty, at least 0.
+    l1 : float or (n_features,) array, default=0.0
+        Weight of the l1 penalty, at least 0; an array has one for every column.
     loss : {"hinge", "squared_hinge", "logistic", "huberised_hinge", "modified_huber"}, default="hinge"
         F(z) = max(0, 1 - z), max(0, 1 - z)^2 or ln(1 + e^-z). "huberised_hinge", in u = 1 - z: 0 below 0, u^2 / (2
         delta) up to ``delta``, then u - delta / 2. "modified_huber": max(0, 1 - z)^2 for z >= -1, else -4 z, as in
@@ -99,6 +100,10 @@ class SmSVMClassifier(LinearClassifier):
     groups : array-like or None, default=None
         Columns whose weights are zero together or not at all: a label for each column, or lists of columns, every one
         once. In place of ``l1 |w|_1`` stands ``l1 sum_g sqrt(k_g) |w_g|`` over groups of k_g columns.
+    lower, upper : float, (n_features,) array or None, default=None
+        Bounds of the weights, infinite ones allowed; ``lower=0``: no weight is negative. None: there are none. The
+        intercept has none, and all classes have the same. Weights are within them exactly. Bounds, and an l2 or l1 by
+        column, need ``linear_solver`` "auto" or "cholesky" and ``line_search="exact"``.
 
     Attributes
     ----------
@@ -109,7 +114,8 @@ class SmSVMClassifier(LinearClassifier):
     classes_ : array
         Labels, ascending; of an indicator, the numbers of its columns.
     duality_gap_ : (1,) or (n_classes,) array
-        Certified relative gap of each class; NaN without penalties, where none can be had.
+        Certified relative gap of each class; NaN where none can be had: where a weight has neither a penalty nor bounds
+        on both sides.
     objective_ : array
         The objective, not smoothed, of each class.
     n_iter_ : int
@@ -138,14 +144,15 @@ class SmSVMClassifier(LinearClassifier):
     True
     """
 
-    def __init__(self, l2: float | None = None, C: float | None = None, l1: float = 0.0, loss: str = "hinge",
+    def __init__(self, l2: ArrayLike | None = None, C: float | None = None, l1: ArrayLike = 0.0, loss: str = "hinge",
                  tol: float = 1e-4, max_passes: float = 1000, smoothing: float = 1.0, smoothing_decay: float = 0.5,
                  newton_tol: float = 0.1, line_search: str = "exact", linear_solver: str = "auto",
                  subset_growth: str | None = "auto", penalize_intercept: bool = False, fit_intercept: bool = True,
                  class_weight: ClassWeight = None, warm_start: bool = False, max_time: float | None = None,
                  random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0,
                  callback: Callback = None, checkpoint: CheckpointFile = None, class_weight_on: str = "rows",
-                 delta: float = 1.0, groups: Any = None) -> None:
+                 delta: float = 1.0, groups: Any = None, lower: ArrayLike | None = None,
+                 upper: ArrayLike | None = None) -> None:
         self.l2 = l2
         self.C = C
         self.l1 = l1
@@ -171,6 +178,8 @@ class SmSVMClassifier(LinearClassifier):
         self.class_weight_on = class_weight_on
         self.delta = delta
         self.groups = groups
+        self.lower = lower
+        self.upper = upper
 
     @keeps_last_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, comm: Any = None, offset: Any = None) -> Self:

@@ -274,7 +274,7 @@ class SmSVMClassifierCV(PenaltySearch):
         best._names_constants = False
         total = float(X.shape[0]) if weights_differ(best, source_of(X, y), weights) else \
             best._labels_and_weights(source_of(X, y), weights)[2]
-        l2 = penalty_of(best, total).l2
+        l2 = penalty_of(best, total, X.shape[1]).l2
         strength = l2 * total                    # 0 for weights near the least number too
         return {"l2_": l2, "C_": best.C if best.C is not None else 1 / strength if strength > 0 else np.inf}
 

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from cmargin._estimators.apart import weights_differ
+from cmargin._estimators.by_column import refuse_by_column
 from cmargin._estimators.smsvm_fit import penalty_of
 from cmargin._estimators.validation import check_data
 from cmargin._runtime.blas_threads import single_threaded_blas
@@ -69,6 +70,7 @@ def leave_one_out(estimator, X, y, sample_weight=None):
     """`LeaveOneOut` of a fitted `SmSVMClassifier` on the rows that it was trained on."""
     check_is_fitted(estimator)
     estimator._check_parameters()
+    refuse_by_column(estimator, "leave_one_out")
     X, y, sample_weight = check_data(estimator, X, y, sample_weight, reset=False)
     check_loss(estimator)
     source = source_of(X, y)
@@ -81,7 +83,7 @@ def leave_one_out(estimator, X, y, sample_weight=None):
         warnings.simplefilter("ignore", UserWarning)             # of constant labels, of which the fit has told
         labels, weights, total = estimator._labels_and_weights(source, sample_weight)
     estimator._check_last_fit(source, labels.classes, labels.multilabel, "leave_one_out")
-    penalty = penalty_of(estimator, total)
+    penalty = penalty_of(estimator, total, source.n_features)
     if penalty.l1 > 0 or not penalty.l2 > 0:
         raise ValueError(f"leave_one_out needs l1=0 and l2 above 0; got l1={penalty.l1:g} and l2={penalty.l2:g}.")
     # sums beyond the range of doubles prove nothing, and say so by the bounds that they leave

@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 from cmargin._core.util._fp_control import StandardArithmetic
 from cmargin._estimators.apart import check_list, is_indicator, weights_differ
 from cmargin._estimators.base import open_data
+from cmargin._estimators.by_column import refuse_by_column
 from cmargin._estimators.labels import encode_labels
 from cmargin._estimators.progress import say, warn_at_caller, warn_of
 from cmargin._estimators.smsvm_fit import l2_of, occurring_columns, settings_of, threads_of
@@ -227,6 +228,7 @@ def fit_path(estimator, X, y, sample_weight=None, *, l2s=None, Cs=None, n_l2s=10
         raise ValueError(f"l2_min must be a positive number or None; got {l2_min!r}.")
     begin, e = perf_counter(), clone(estimator).set_params(l2=None, C=None, warm_start=False)
     e._check_parameters()
+    refuse_by_column(e, "A path")
     asked, l1_of = asked_for(l2s, Cs, e.l1, l1_ratio)
     with StandardArithmetic(), open_data(e, X, y, sample_weight) as (source, weight, _):
         refuse_what_a_path_has_no_use_for(e, source, weight)

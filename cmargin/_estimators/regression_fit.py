@@ -19,6 +19,9 @@ class RegressionFit(SmSVMFit):
     def _loss(self):
         return self.labels[0].loss
 
+    def _penalty_of(self, c):
+        return self.labels[c].penalty(self.problem.penalty)
+
     def _warm_start(self, p):
         e = self.estimator
         if not e._goes_on:
@@ -39,7 +42,7 @@ class RegressionFit(SmSVMFit):
 
     def shared_of(self, c):
         target, shared = self.labels[c], copy(self.shared)
-        shared.problem = replace(self.problem, penalty=target.penalty(self.problem.penalty), loss=target.loss)
+        shared.problem = replace(self.problem, penalty=self._penalty_of(c), loss=target.loss)
         shared.about = replace(shared.about, penalty=shared.problem.penalty, loss=target.loss)
         return shared
 

@@ -10,9 +10,16 @@ from sklearn.utils import check_random_state
 
 from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.base import untrained
+from cmargin._estimators.by_column import (
+    check_bounds,
+    check_weight_of_columns,
+    is_by_column,
+    penalty_in_columns,
+    refuse_by_column,
+)
 from cmargin._estimators.column_groups import check_groups, grouped
 from cmargin._estimators.progress import say
-from cmargin._estimators.validation import NOT_NEGATIVE, InvalidParameterError, check_parameter
+from cmargin._estimators.validation import InvalidParameterError, check_parameter
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_CHECKPOINTER
 from cmargin._runtime.clock import RunClock, TimeUp
@@ -39,22 +46,27 @@ LATE = 0.3                     # seconds that an interrupted fit may take to say
 
 
 def check_penalty(estimator):
-    """Raise unless ``l2`` or ``C``, ``l1`` and ``groups`` are what they must be."""
+    """Raise unless ``l2`` or ``C``, ``l1``, ``lower``, ``upper`` and ``groups`` are what they must be."""
     check_groups(estimator)
-    check_parameter(estimator, "l2", estimator.l2, real=NOT_NEGATIVE, none=True)
+    check_weight_of_columns(estimator, "l2", estimator.l2, none=True)
     check_parameter(estimator, "C", estimator.C, real=(0.0, np.inf, "(0.0, inf]"), none=True)
     if estimator.l2 is not None and estimator.C is not None:
         raise InvalidParameterError(f"Give l2 or C, not both; got l2={estimator.l2!r} and C={estimator.C!r}.")
-    check_parameter(estimator, "l1", estimator.l1, real=NOT_NEGATIVE)
+    check_weight_of_columns(estimator, "l1", estimator.l1)
+    check_bounds(estimator)
+    if getattr(estimator, "groups", None) is not None:
+        refuse_by_column(estimator, "groups=")
 
 
-def penalty_of(estimator, total_weight):
-    """The penalty that ``l2`` or ``C``, and ``l1``, say for sample weights of that sum."""
+def penalty_of(estimator, total_weight, n_features):
+    """The penalty that ``l2`` or ``C``, ``l1`` and bounds say for sample weights of that sum."""
     if estimator.C is None:
-        l2 = 1e-4 if estimator.l2 is None else float(estimator.l2)
+        l2 = 1e-4 if estimator.l2 is None else estimator.l2
     else:
         l2 = l2_of(estimator.C, total_weight)
-    return ElasticNet(l2, float(estimator.l1))
+    if is_by_column(estimator):
+        return penalty_in_columns(estimator, l2, n_features)
+    return ElasticNet(float(l2), float(estimator.l1))
 
 
 def l2_of(C, total_weight):
@@ -75,8 +87,8 @@ def occurring_columns(source, penalty):
     columns took 2.7 s of one thread, over the 280,000 that occur 1.9. None: all columns, as where the entries' columns,
     of which a copy is made, are more numbers than those vectors have.
     """
-    if not (source.in_memory and source.sparse and penalty.has_bound) or source.agreed is not None \
-            or source.n_features <= cost.FACTOR_UP_TO_COLUMNS:
+    if not (source.in_memory and source.sparse and penalty.has_bound and penalty.holds_zero) \
+            or source.agreed is not None or source.n_features <= cost.FACTOR_UP_TO_COLUMNS:
         return None
     occurring = source.occurring(1)
     return occurring if COLUMN_VECTORS * (source.n_features - len(occurring)) > source.entries else None
@@ -97,7 +109,8 @@ class SmSVMFit:
 
     def __init__(self, estimator, source, labels, weights, total_weight, started, checkpointer=NO_CHECKPOINTER):
         """``weights``: of mean 1, or None; ``total_weight``: their sum as they were given."""
-        e, penalty, self.all_columns = estimator, penalty_of(estimator, total_weight), source.n_features
+        e, penalty, self.all_columns = estimator, penalty_of(estimator, total_weight, source.n_features), \
+            source.n_features
         penalty = grouped(penalty, getattr(e, "groups", None), source.n_features,
                           e.fit_intercept and e.penalize_intercept)
         self.occurring = occurring_columns(source, penalty)        # of X; None: all
@@ -113,8 +126,9 @@ class SmSVMFit:
         self.clock = RunClock(None if estimator.max_time is None else started + estimator.max_time)
         self.interrupted = threading.Event()
         p = self.m + self.intercept
-        self.warm = self._warm_start(p)
-        self.results = [Result(np.zeros(p), status="waiting") for _ in range(len(labels))]
+        every, warm = range(len(labels)), self._warm_start(p)
+        self.warm = None if warm is None else [self._penalty_of(c).start(warm[c]) for c in every]
+        self.results = [Result(self._penalty_of(c).start(np.zeros(p)), status="waiting") for c in every]
         self.start, self.checkpointer = None, checkpointer
         self.settings = settings_of(e, clock=self.clock)
         about = ProblemStats(self.problem.loss, self.problem.penalty, p, len(labels), self.warm is not None)
@@ -125,6 +139,9 @@ class SmSVMFit:
     def _loss(self):
         """`Loss` of the problems; where they differ, of the first."""
         return self.estimator._loss()
+
+    def _penalty_of(self, c):
+        return self.problem.penalty
 
     def _draw_seeds(self):
         """One seed a class, drawn only where rows will be, or their order; always the same for None."""
@@ -196,8 +213,8 @@ class SmSVMFit:
                                                                 {outcome.what: outcome for outcome in s.known})
 
     def start_all(self, out_of_time):
-        if self.warm is not None:
-            return                               # the last fit's weights are a start of their own
+        if self.warm is not None or self.problem.penalty.by_column:
+            return                               # the last fit's weights are a start of their own; it knows no bounds
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"), suppress(TimeUp):
             weights = self.weights
             if weights is None and self.source.agreed is None:

@@ -9,7 +9,7 @@ So smoothing widths, and what counts as nothing, are relative to the spread of t
 changes the way. A unit is a power of 2, so that no digit is lost. Only a free intercept can take a centre.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -76,7 +76,7 @@ class Target:
 
     def penalty(self, penalty):
         degree = self.given.degree
-        return replace(penalty, l2=penalty.l2 * self.unit**(2 - degree), l1=penalty.l1 * self.unit**(1 - degree))
+        return penalty.in_units(self.unit**(2 - degree), self.unit**(1 - degree), self.unit)
 
     def into_units(self, coef, intercept):
         """Weights of a model, (m + 1,)."""

@@ -38,7 +38,7 @@ def run(options):
 
 
 def _smsvm(estimator, stats, problem):
-    problem = replace(problem, penalty=penalty_of(estimator, stats.n_rows))
+    problem = replace(problem, penalty=penalty_of(estimator, stats.n_rows, stats.n_features))
     settings = settings_of(estimator)
     refuse(problem, settings, stats)
     yield description(stats, problem)

@@ -36,6 +36,9 @@ class ElasticNet:
     l1: float = 0.0
     groups: ColumnGroups | None = None     # of columns that are held at zero together: of `GroupNorms`
 
+    by_column = False
+    holds_zero = True
+
     @property
     def has_kinks(self):
         """It may hold weights at zero, and its model has to be minimised by other means than one linear system."""
@@ -45,6 +48,14 @@ class ElasticNet:
     def has_bound(self):
         """There is a dual value, and so a duality gap."""
         return self.l2 > 0 or self.has_kinks
+
+    def in_units(self, of_l2, of_l1, unit):
+        """The same of weights over ``unit``, l2 and l1 times what a loss in that unit asks for."""
+        return replace(self, l2=self.l2 * of_l2, l1=self.l1 * of_l1)
+
+    def start(self, w):
+        """Where a fit begins that would begin at weights (n_columns,)."""
+        return w
 
     def value(self, w):
         """The penalty at weights (n_penalised,)."""
@@ -69,3 +80,76 @@ class GroupNorms(ElasticNet):
     def value(self, w):
         """The penalty at weights (n_penalised,)."""
         return self.l2 / 2 * float(w @ w) + self.l1 * float(self.groups.weight @ self.groups.norms(w))
+
+
+@dataclass(frozen=True, eq=False)
+class ByColumn:
+    """l2_j w_j^2 / 2 + l1_j |w_j| for lower_j <= w_j <= upper_j of the penalised weights, all arrays (n_penalised,).
+
+    Bounds may be infinite.
+    """
+
+    l2_each: np.ndarray
+    l1_each: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+    by_column = has_kinks = True
+    groups = None
+
+    @property
+    def l2(self):
+        """The least of any column."""
+        return float(self.l2_each.min(initial=np.inf)) if self.l2_each.size else 0.0
+
+    @property
+    def l1(self):
+        """The largest of any column."""
+        return float(self.l1_each.max(initial=0.0))
+
+    @property
+    def has_bound(self):
+        """There is a dual value: none where a weight may grow for ever without a penalty."""
+        grows = np.isinf(self.lower) | np.isinf(self.upper)
+        return not (grows & (self.l2_each == 0) & (self.l1_each == 0)).any()
+
+    @property
+    def holds_zero(self):
+        """Columns in which no row has an entry have weights of 0."""
+        return bool(((self.lower <= 0) & (self.upper >= 0)).all())
+
+    def of_columns(self, columns, n_features):
+        """The same of these of so many columns of the rows; an intercept's, which is behind them, stays."""
+        return ByColumn(*(np.append(each[columns], each[n_features:]) for each in self._numbers()))
+
+    def in_units(self, of_l2, of_l1, unit):
+        """The same of weights over ``unit``, l2 and l1 times what a loss in that unit asks for."""
+        return ByColumn(self.l2_each * of_l2, self.l1_each * of_l1, self.lower / unit, self.upper / unit)
+
+    def _numbers(self):
+        return self.l2_each, self.l1_each, self.lower, self.upper
+
+    def in_columns(self, n_columns):
+        """(4, n_columns) l2, l1, lower and upper bounds, of columns that are not penalised too."""
+        each = np.zeros((4, n_columns))
+        each[2], each[3] = -np.inf, np.inf
+        each[:, :len(self.lower)] = self._numbers()
+        return each
+
+    def start(self, w):
+        """The weights within the bounds that are next to w (n_columns,)."""
+        w = np.array(w, float)
+        w[:len(self.lower)] = np.clip(w[:len(self.lower)], self.lower, self.upper)
+        return w
+
+    def value(self, w):
+        """The penalty at weights (n_penalised,) within the bounds."""
+        return float(self.l2_each @ (w * w)) / 2 + float(self.l1_each @ np.abs(w))
+
+    def __str__(self):
+        def between(each):
+            low, high = each.min(initial=np.inf), each.max(initial=-np.inf)
+            return f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+
+        bounded = int((np.isfinite(self.lower) | np.isfinite(self.upper)).sum())
+        return f"l2={between(self.l2_each)}, l1={between(self.l1_each)}, {bounded:,} of the weights bounded"

@@ -117,6 +117,9 @@ def plan(stats, problem, settings, known=(), following=next_stage):
 def refuse(problem, settings, stats):
     """ValueError where what the user chose does not go together."""
     solver, search = settings.linear_solver, settings.line_search
+    if problem.penalty.by_column and (solver not in ("auto", "cholesky") or search != "exact"):
+        raise ValueError("Bounds, and l2 or l1 by column, need linear_solver='auto' or 'cholesky' and "
+                         f"line_search='exact'; got {solver!r} and {search!r}.")
     if solver == "cg" and problem.penalty.has_kinks:
         raise ValueError("linear_solver='cg' needs l1=0: an l1 model is solved on its active block, by 'cholesky'.")
     if search != "exact" and problem.loss.name != "hinge":

@@ -151,8 +151,9 @@ def columns_limit(stats, problem, settings):
     """Reads of columns that a step with l1 may take in place of a block, factors not counted; 0: none."""
     if not may_choose(stats, problem, settings):
         return 0
-    if not problem.penalty.has_kinks or problem.penalty.groups is not None or not stats.sparse \
-            or stats.n_features <= cost.L1_BLOCK_UP_TO_COLUMNS or stats.entries > cost.COPY_UP_TO_ENTRIES:
+    if not problem.penalty.has_kinks or problem.penalty.groups is not None or problem.penalty.by_column \
+            or not stats.sparse or stats.n_features <= cost.L1_BLOCK_UP_TO_COLUMNS \
+            or stats.entries > cost.COPY_UP_TO_ENTRIES:
         return 0
     return max(cost.FEWEST_PRODUCTS, int(cost.OUTER_PRODUCT_READS * stats.entries_per_row))
 
@@ -160,7 +161,8 @@ def columns_limit(stats, problem, settings):
 def has_row_unknowns(stats, problem, settings):
     """Whether a step with l1 may have the unknowns of the rows, where more columns are in use than there are rows."""
     return settings.linear_solver == "auto" and stats.here and not stats.sparse and problem.penalty.has_kinks \
-        and problem.penalty.groups is None and problem.penalty.l2 > 0 and stats.n_rows < stats.n_features \
+        and problem.penalty.groups is None and not problem.penalty.by_column and problem.penalty.l2 > 0 \
+        and stats.n_rows < stats.n_features \
         and 0 < stats.n_rows <= cost.REDUCE_UP_TO_ROWS
 
 

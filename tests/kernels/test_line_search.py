@@ -5,7 +5,7 @@ from c_functions import ARRAY, FLAG, NUMBER, SIZE, c_function
 from naive_smsvm import line_search_l1
 from systems import cholesky_solve, l1_model_minimum
 
-run_sweeps = c_function(_system, "run_sweeps", FLAG, SIZE, *[ARRAY] * 4, FLAG, NUMBER)
+run_sweeps = c_function(_system, "run_sweeps", FLAG, SIZE, *[ARRAY] * 6, FLAG, NUMBER)
 
 
 def quadratic_step(w, d, b, a, weight, s_max=np.inf):
@@ -95,13 +95,14 @@ def test_a_model_with_more_columns_in_use_than_directions_is_minimised(n, rank, 
 def test_sweeps_only_go_down():
     H, g = spd(12, 30, 8), np.random.default_rng(9).standard_normal(12)
     x, gradient, l1 = np.ones(12), g + H @ np.ones(12), np.full(12, 0.3)
+    bounds = np.full(12, -np.inf), np.full(12, np.inf)
 
     def model(x):
         return g @ x + x @ H @ x / 2 + l1 @ np.abs(x)
 
     values = [model(x)]
     for _ in range(20):
-        run_sweeps(12, H, gradient, x, l1, 1, 0.0)
+        run_sweeps(12, H, gradient, x, l1, *bounds, 1, 0.0)
         values.append(model(x))
     assert np.all(np.diff(values) <= 1e-14)
     np.testing.assert_allclose(gradient, g + H @ x, atol=1e-12)

@@ -6,7 +6,7 @@ from c_functions import ARRAY, FLAG, NUMBER, SIZE, c_function
 
 solve_upper = c_function(_system, "solve_upper", NUMBER, SIZE, ARRAY, SIZE, ARRAY, ARRAY, ARRAY)
 l1_work_size = c_function(_system, "l1_work_size", SIZE, SIZE)
-l1_minimum = c_function(_system, "l1_minimum", FLAG, SIZE, *[ARRAY] * 4, FLAG, *[NUMBER] * 3, *[ARRAY] * 3)
+l1_minimum = c_function(_system, "l1_minimum", FLAG, SIZE, *[ARRAY] * 6, FLAG, *[NUMBER] * 3, *[ARRAY] * 3)
 group_work_size = c_function(_group_model, "group_work_size", SIZE, SIZE)
 group_minimum = c_function(_group_model, "group_minimum", FLAG, SIZE, *[ARRAY] * 5, FLAG, *[NUMBER] * 3, *[ARRAY] * 3)
 
@@ -17,11 +17,13 @@ def cholesky_solve(upper, rhs):
     return x, solve_upper(len(rhs), upper, 1, rhs, x, scratch)
 
 
-def l1_model_minimum(upper, g, w, l1, rounds=20, tol=1e-3):
-    """argmin over d of g'd + d'Hd/2 + sum l1_j |w_j + d_j|, in the rounds and to the tolerance of a Newton step."""
+def l1_model_minimum(upper, g, w, l1, rounds=20, tol=1e-3, lowest=None, highest=None):
+    """argmin over d of g'd + d'Hd/2 + sum l1_j |w_j + d_j| between bounds of w + d, in the rounds and to the tolerance
+    of a Newton step.
+    """
     n = len(w)
     d, work, index = np.empty(n), np.empty(l1_work_size(n)), np.empty(3 * n, np.intp)
-    assert l1_minimum(n, upper, g, w, l1, rounds, tol, 0.0, np.inf, d, work, index)
+    assert l1_minimum(n, upper, g, w, l1, lowest, highest, rounds, tol, 0.0, np.inf, d, work, index)
     return d
 
 

@@ -207,3 +207,49 @@ def counted(numbers):
     """{bin: how many numbers are in it}."""
     bins = [bin_of(number) for number in numbers]
     return {at: bins.count(at) for at in sorted(set(bins))}
+
+
+# ---------------------------------------------------------------- a penalty by column
+
+def column_penalty(w, l2, l1, lower, upper):
+    """phi(w) of one column, infinite beyond its bounds."""
+    return np.where((w < lower) | (w > upper), np.inf, l2 * w**2 / 2 + l1 * np.abs(w))
+
+
+def column_conjugate(v, l2, l1, lower, upper):
+    """phi*(v) = max over w of v w - phi(w), of one column: the function is concave, and its kinks are known."""
+    if l2 > 0:
+        candidates = np.array([lower, upper, 0.0, (v - l1) / l2, (v + l1) / l2])
+    elif (v > l1 and upper == np.inf) or (v < -l1 and lower == -np.inf):
+        return np.inf
+    else:
+        candidates = np.array([lower, upper, 0.0])
+    candidates = np.clip(candidates[np.isfinite(candidates)], lower, upper)
+    return float(np.max(v * candidates - column_penalty(candidates, l2, l1, lower, upper)))
+
+
+def dual_value_by_column(total, v, own):
+    """max over t of t S - sum phi_j*(t v_j), 0 <= t <= 1, by thirds; ``own`` (4, p): l2, l1, lower and upper bounds."""
+    def value(t):
+        return t * total - sum(column_conjugate(t * each, *column) for each, column in zip(v, own.T, strict=True))
+
+    low, high = 0.0, 1.0
+    for _ in range(150):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (left, high) if value(left) < value(right) else (low, right)
+    return max(value(0.0), value(low), value(1.0))
+
+
+def column_model_minimum(H, g, w, l1, lower, upper, sweeps=20000):
+    """argmin over d of g'd + d'Hd/2 + sum l1_j |w_j + d_j| for lower <= w + d <= upper, one column after the other."""
+    x, gradient = w.astype(float).copy(), g.astype(float).copy()
+    for _ in range(sweeps):
+        before = x.copy()
+        for j in range(len(x)):
+            aim = H[j, j] * x[j] - gradient[j]
+            to = np.clip(np.sign(aim) * max(abs(aim) - l1[j], 0) / H[j, j], lower[j], upper[j])
+            gradient += H[j] * (to - x[j])
+            x[j] = to
+        if np.abs(x - before).max() < 1e-15:
+            break
+    return x - w

@@ -50,7 +50,7 @@ from cmargin._core.newton.direction._lagged cimport (
 from cmargin._core.newton.direction._pcg cimport (
     ask_for_sample, begin_hessp, begin_preconditioned, count_sample, foresee_curvature, hessp_tell,
 )
-from cmargin._core.penalties._penalties cimport has_kinks, penalty_slope, vanishes_with
+from cmargin._core.penalties._penalties cimport has_kinks, penalty_slope, place_after, vanishes_with
 from cmargin._core.rows._evaluate cimport (
     BLOCK, COMMIT_AND_MOVE, NO_BLOCK, RESTART, SINGLE_BLOCK, SAME_LINE, SAMPLED_BLOCK, TANGENTS, evaluation_request,
 )
@@ -332,7 +332,7 @@ cdef void full_step_taken(newton_state *at) noexcept nogil:
     cdef Py_ssize_t j
     memcpy(at.point.taken, at.point.d, at.p * sizeof(double))
     for j in range(at.p):
-        at.point.scratch[j] = at.point.w[j] + at.point.d[j]
+        at.point.scratch[j] = place_after(&at.penalty.step, j, at.point.w[j], at.point.d[j])
     if at.point.predicted == 0 or spent or (at.line.leaves_zero and is_certified(at)):
         accept(at)
         return
@@ -380,7 +380,7 @@ cdef void accept(newton_state *at) noexcept nogil:
     cdef Py_ssize_t j
     if at.point.predicted > 0:
         for j in range(at.p):
-            at.point.w[j] += at.point.taken[j]
+            at.point.w[j] = place_after(&at.penalty.step, j, at.point.w[j], at.point.taken[j])
         at.bound.drift += rounding_of(at, at.point.taken)
     at.smoothing.width, at.smoothing.decay = at.smoothing.next.width, at.smoothing.next.decay
     after_evaluation(at, at.point.step)

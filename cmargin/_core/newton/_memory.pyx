@@ -11,7 +11,8 @@ from cmargin._core.losses._losses cimport facts_of
 from cmargin._core.losses._point cimport loss_of
 from cmargin._core.newton.direction._chord cimport serves_all_rows
 from cmargin._core.newton._asking cimport PAUSE, Driver
-from cmargin._core.penalties._penalties cimport has_bound, has_kinks, take_penalty
+from cmargin._core.penalties._penalties cimport has_bound, has_kinks, has_paths, take_penalty
+from cmargin._core.penalties._penalty cimport BY_COLUMN, penalty_t
 from cmargin._core.util._serialise cimport copied, restore, serialised, span
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.newton._driver cimport go_on, newton_answers_to, newton_begin, newton_leave, newton_settle
@@ -87,6 +88,8 @@ cdef class Newton(Driver):
         take_penalty(&at.penalty.user, problem.penalty)
         at.penalty.user.n, at.penalty.user.free = at.p, -1 if problem.free is None else problem.free
         must_fit(at.penalty.user.free == -1 or at.penalty.user.free == at.p - 1, "free: the last column")
+        if at.penalty.user.kind == BY_COLUMN:
+            self.take_columns_of(problem.penalty)
         at.problem.loss = loss_of(problem.loss.id, problem.loss.numbers[0], problem.loss.numbers[1])
         at.problem.facts = facts_of(&at.problem.loss)
         at.problem.has_offsets = getattr(source, "offset", None) is not None
@@ -102,7 +105,8 @@ cdef class Newton(Driver):
             at.pcg.products_limit, at.curvature.mean = products_limit or sampled.products_limit, mean_curvature
         at.pcg.in_use = by_cg
         at.l1_block.wide = has_kinks(&at.penalty.user) and at.p > at.limits.l1_block_columns and not by_cg
-        at.l1_block.rows_serve = at.l1_block.wide and at.penalty.user.l2 > 0 and getattr(source, "has_unknowns", False)
+        at.l1_block.rows_serve = at.l1_block.wide and at.penalty.user.l2 > 0 and has_paths(&at.penalty.user) \
+            and getattr(source, "has_unknowns", False)
         begin_rule(&at.smoothing, width, settings.smoothing, decay, settings.tol)
         at.bound.objective, at.bound.best_dual, at.point.predicted = result.objective, result.dual, INFINITY
         at.counts.passes, at.counts.n_iter, self.earlier = result.passes, result.n_iter, list(result.history)
@@ -145,6 +149,14 @@ cdef class Newton(Driver):
         must_fit(not by_columns or getattr(self.source, "has_columns", False), "columns")
         return 0
 
+    cdef int take_columns_of(self, penalty) except -1:
+        cdef penalty_t *user = &self.at.penalty.user
+        cdef double[:, ::1] own
+        own = self.own = penalty.in_columns(self.at.p)
+        must_fit(own.shape[0] == 4 and own.shape[1] == self.at.p and self.at.p > 0, "the penalty")
+        user.l2_each, user.l1_each, user.lower, user.upper = &own[0, 0], &own[1, 0], &own[2, 0], &own[3, 0]
+        return 0
+
     cdef take_memory(self):
         cdef Py_ssize_t p = self.at.p, room = max(1, p)
         cdef double[:, ::1] vectors = np.zeros((n_vectors(&self.at), room))
@@ -181,6 +193,8 @@ cdef class Newton(Driver):
     def start_at(self, w):
         """Begin, or go on, from ``w`` (n_columns,); it is the best point until an evaluation says better."""
         must_fit(len(w) == self.at.p, "w")
+        if self.own is not None:
+            w = np.clip(w, self.own[2], self.own[3])
         self.vectors[W, :self.at.p] = self.vectors[BEST_W, :self.at.p] = w
 
     @property

@@ -16,7 +16,7 @@ Objective, certificate and history stay those of the user's penalty; only the st
 from cmargin._core.newton._bound cimport dual_bound, relative_gap
 from cmargin._core.newton._point cimport gap_of, penalty_of
 from cmargin._core.newton._state cimport RUNNING
-from cmargin._core.penalties._penalties cimport has_kinks, steepness
+from cmargin._core.penalties._penalties cimport has_kinks, has_paths, steepness
 from cmargin._core.penalties._penalty cimport lay_out, penalty_t
 
 # chosen on 40 problems; those and their passes are in doc/lab-notebook
@@ -58,7 +58,8 @@ cdef double first_l2(const newton_state *at) noexcept nogil:
 cdef void begin_l1_path(newton_state *at) noexcept nogil:
     cdef double largest = 0
     cdef Py_ssize_t j
-    if not at.problem.facts.smooth or not has_kinks(&at.penalty.user) or at.status != RUNNING:
+    if not at.problem.facts.smooth or not has_kinks(&at.penalty.user) or not has_paths(&at.penalty.user) \
+            or at.status != RUNNING:
         return
     # steps by columns make their way without where curvature is everywhere. Where rows beyond the margin have none, and
     # more and more are, those with the user's weight took a hundred steps, and what followed by a block took seconds
@@ -96,7 +97,7 @@ cdef bint follow_path(newton_state *at) noexcept nogil:
     cdef const penalty_t *step = &at.penalty.step
     cdef const penalty_t *user = &at.penalty.user
     cdef double l2, gap
-    if at.status != RUNNING:
+    if at.status != RUNNING or not has_paths(user):
         return False
     if step.l1 > user.l1:
         gap = gap_on_path(at)

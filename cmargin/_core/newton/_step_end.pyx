@@ -7,7 +7,7 @@ from libc.math cimport INFINITY, fabs
 
 from cmargin._core.newton._line cimport ARMIJO, search_begin
 from cmargin._core.newton._point cimport gap_between, penalty_of, penalty_of_path, slope_of_penalty
-from cmargin._core.penalties._penalties cimport has_kinks, penalty_slope
+from cmargin._core.penalties._penalties cimport has_kinks, is_held, longest_within, penalty_slope
 from cmargin._core.util._stop cimport is_done
 
 cdef double FIRST_SLOPE_KEPT = 0.1       # `slope_kept` of the first step from w = 0 of a smooth loss, see `leaves_zero`
@@ -57,14 +57,16 @@ cdef bint is_certified(newton_state *at) noexcept nogil:
 cdef void begin_line(newton_state *at) noexcept nogil:
     cdef line_rule rule = rule_of(at)
     cdef Py_ssize_t j
-    cdef bint stops = False                      # where a component comes to 0: its kink is the end
+    cdef bint stops = False                      # where a component comes to a kink: that is the end
     at.line.slope = at.line.curvature = 0
     for j in range(at.p):
-        stops = stops or (at.point.scratch[j] == 0 and at.point.w[j] != 0 and has_kinks(&at.penalty.step))
+        stops = stops or (has_kinks(&at.penalty.step) and at.point.scratch[j] != at.point.w[j]
+                          and is_held(&at.penalty.step, j, at.point.scratch[j]))
         at.line.slope += slope_of_penalty(at, j, at.point.w[j]) * at.point.d[j]
         at.line.curvature += at.penalty.step.l2_each[j] * at.point.d[j] * at.point.d[j]
     at.line.search.penalty, at.line.search.w, at.line.search.d = &at.penalty.step, at.point.w, at.point.d
     at.line.search.steps, at.line.search.index = at.l1_block.keys, at.l1_block.index
     at.line.search.s_max, at.line.search.tol = 1 if stops else rule.longest, rule.searched
+    at.line.search.s_max = min(at.line.search.s_max, longest_within(&at.penalty.step, at.point.w, at.point.d))
     at.line.search.max_trials = 100
     search_begin(&at.line.search)

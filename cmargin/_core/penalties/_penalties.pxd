@@ -5,13 +5,14 @@ its conjugate, which the dual value needs. All have a quadratic part, ``l2_each`
 curvature; the rest has kinks. The minimum of a block's model is found in ``newton/direction``.
 """
 
-from libc.math cimport fabs
+from libc.math cimport INFINITY, fabs
 
+from cmargin._core.penalties._by_column cimport is_at_kink, landed, longest_step, side_left
 from cmargin._core.penalties._elastic_net cimport elastic_net_value, l1_kinks, l1_slope
 from cmargin._core.penalties._group_norms cimport (
     group_is_used, group_kinks, group_norms_bend, group_norms_slope, group_norms_value, group_steepness, sum_of_norms,
 )
-from cmargin._core.penalties._penalty cimport GROUP_NORMS, RIDGE, penalty_t
+from cmargin._core.penalties._penalty cimport BY_COLUMN, GROUP_NORMS, RIDGE, penalty_t
 from cmargin._core.penalties._ridge cimport ridge_value
 
 
@@ -20,9 +21,13 @@ cdef inline bint has_kinks(const penalty_t *penalty) noexcept nogil:
     return penalty.kind != RIDGE
 
 
-cdef inline bint has_bound(const penalty_t *penalty) noexcept nogil:
-    # whether there is a dual value: not without a penalty
-    return has_kinks(penalty) or penalty.l2 > 0
+# whether there is a dual value: not where a weight may grow for ever without a penalty
+cdef bint has_bound(const penalty_t *penalty) noexcept nogil
+
+
+cdef inline bint has_paths(const penalty_t *penalty) noexcept nogil:
+    # whether a larger l2 or l1 for all columns alike may lead to it
+    return penalty.kind != BY_COLUMN
 
 
 cdef inline double penalty_value(const penalty_t *penalty, const double *w) noexcept nogil:
@@ -76,8 +81,27 @@ cdef inline double size_beside_l1(const penalty_t *penalty, const double *w) noe
     return sizes
 
 
+cdef inline double longest_within(const penalty_t *penalty, const double *w, const double *d) noexcept nogil:
+    # step along d that leads to the first bound; infinite where none is met
+    return longest_step(penalty, w, d) if penalty.kind == BY_COLUMN else INFINITY
+
+
+cdef inline double place_after(const penalty_t *penalty, Py_ssize_t j, double w, double step) noexcept nogil:
+    # w + step in column j, exactly at a bound that rounding misses
+    return landed(penalty, j, w + step, step) if penalty.kind == BY_COLUMN else w + step
+
+
+cdef inline bint is_held(const penalty_t *penalty, Py_ssize_t j, double w) noexcept nogil:
+    # whether column j is where it may rest: at 0 with a kink there, or at a bound
+    if penalty.kind == BY_COLUMN:
+        return is_at_kink(w, penalty.l1_each[j], penalty.lower[j], penalty.upper[j])
+    return w == 0
+
+
 cdef inline bint is_used(const penalty_t *penalty, Py_ssize_t j, const double *w) noexcept nogil:
-    # whether column j, or another of its group, is not at zero
+    # whether column j, or another of its group, is not at zero, or not where it may rest
+    if penalty.kind == BY_COLUMN:
+        return not is_held(penalty, j, w[j])
     if penalty.kind == GROUP_NORMS and j != penalty.free:
         return group_is_used(penalty, j, w)
     return w[j] != 0
@@ -90,17 +114,22 @@ cdef inline double steepness(const penalty_t *penalty, Py_ssize_t j, const doubl
     return fabs(g[j])
 
 
-cdef inline bint holds_at_zero(const penalty_t *penalty, Py_ssize_t j, const double *w, const double *g,
-                               double part) noexcept nogil:
-    # whether column j is at 0 and, as the rest of the objective has the gradient g, stays there under that part of the
-    # penalty
+cdef inline bint rests(const penalty_t *penalty, Py_ssize_t j, const double *w, const double *g,
+                       double part) noexcept nogil:
+    # whether column j is held and, as the rest of the objective has the gradient g, stays there under that part of the
+    # penalty's slope
+    if penalty.kind == BY_COLUMN:
+        return is_held(penalty, j, w[j]) and side_left(g[j], w[j], penalty.l1_each[j], penalty.lower[j],
+                                                       penalty.upper[j], (1 - part) * penalty.l1_each[j]) == 0
     if penalty.kind == GROUP_NORMS and j != penalty.free:
         return not group_is_used(penalty, j, w) and not group_steepness(penalty, j, g) > part * penalty.l1
     return w[j] == 0 and not fabs(g[j]) > part * penalty.l1_each[j]
 
 
 cdef inline bint is_sharp(const penalty_t *penalty, Py_ssize_t j) noexcept nogil:
-    # whether column j can be held at zero
+    # whether column j can be held
+    if penalty.kind == BY_COLUMN and (penalty.lower[j] > -INFINITY or penalty.upper[j] < INFINITY):
+        return True
     return penalty.l1_each[j] > 0
 
 

@@ -8,10 +8,12 @@ import numpy as np
 
 from libc.math cimport INFINITY, NAN, fabs, isfinite
 
+from cmargin._core.penalties._by_column cimport by_column_bound
 from cmargin._core.penalties._elastic_net cimport elastic_net_conjugate, elastic_net_multiple
 from cmargin._core.penalties._group_norms cimport group_norms_conjugate, group_norms_multiple
 from cmargin._core.penalties._penalty cimport column_groups, penalty_of
 from cmargin._core.penalties._ridge cimport ridge_conjugate, ridge_multiple
+from cmargin._core.util._shapes cimport must_fit
 
 
 cdef int take_penalty(penalty_t *to, penalty) except -1:
@@ -19,6 +21,8 @@ cdef int take_penalty(penalty_t *to, penalty) except -1:
     if penalty.groups is not None:
         to.kind = GROUP_NORMS
         take_groups(&to.groups, penalty.groups)
+    if penalty.by_column:
+        to.kind = BY_COLUMN
     return 0
 
 
@@ -27,6 +31,17 @@ cdef int take_groups(column_groups *to, groups) except -1:
     cdef const double[::1] weight = groups.weight
     to.n, to.of, to.member, to.first, to.weight = weight.shape[0], &of[0], &member[0], &first[0], &weight[0]
     return 0
+
+
+cdef bint has_bound(const penalty_t *penalty) noexcept nogil:
+    cdef Py_ssize_t j
+    if penalty.kind != BY_COLUMN:
+        return has_kinks(penalty) or penalty.l2 > 0
+    for j in range(penalty.n):
+        if j != penalty.free and penalty.l2_each[j] == 0 and penalty.l1_each[j] == 0 \
+                and (penalty.lower[j] == -INFINITY or penalty.upper[j] == INFINITY):
+            return False
+    return True
 
 
 cdef double best_multiple_of(const penalty_t *penalty, double total, Py_ssize_t n, double *size) noexcept nogil:
@@ -53,6 +68,8 @@ cdef double penalty_bound(const penalty_t *penalty, double total, Py_ssize_t n, 
     cdef Py_ssize_t j
     if not has_bound(penalty):
         return NAN
+    if penalty.kind == BY_COLUMN:
+        return by_column_bound(penalty, total, n, v, noise)
     for j in range(n):
         scratch[j] = fabs(v[j]) + (noise[j] if noise != NULL else 0)
         if not scratch[j] <= largest:          # NaN too
@@ -76,3 +93,13 @@ def bound(double total, const double[::1] v, double l2, double l1, noise=0.0):
     cdef double[::1] errors = np.zeros(len(v) + 1)
     np.asarray(errors)[:len(v)] = noise
     return penalty_bound(&penalty, total, v.shape[0], &held[0], &errors[0], &scratch[0])
+
+
+def bound_in_columns(double total, const double[::1] v, double[:, ::1] own, noise=0.0):
+    """The same of a penalty by column: ``own`` (4, p), l2, l1, lower and upper bounds."""
+    cdef penalty_t penalty = penalty_of(0, 0)
+    cdef double[::1] errors = np.broadcast_to(noise, v.shape[0]).astype(float)
+    must_fit(own.shape[0] == 4 and own.shape[1] == v.shape[0] > 0, "bound_in_columns")
+    penalty.kind, penalty.n = BY_COLUMN, v.shape[0]
+    penalty.l2_each, penalty.l1_each, penalty.lower, penalty.upper = &own[0, 0], &own[1, 0], &own[2, 0], &own[3, 0]
+    return penalty_bound(&penalty, total, v.shape[0], &v[0], &errors[0], NULL)

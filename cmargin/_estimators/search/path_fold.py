@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 
 from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.apart import weights_differ
+from cmargin._estimators.by_column import is_by_column
 from cmargin._estimators.labels import Labels, of_mean_1
 from cmargin._estimators.search.held_out import HeldOut
 from cmargin._estimators.smsvm_fit import l2_of, occurring_columns, settings_of, threads_of
@@ -34,7 +35,7 @@ def takes_paths(posed, grid):
     e = posed.estimator
     plain = type(e).fit is e._own_fit and e.callback is None and not e.verbose and e.max_time is None
     penalised = (grid.strengths > 0).all() or (grid.l1s > 0).all()
-    return plain and e.line_search == "exact" and penalised and \
+    return plain and e.line_search == "exact" and penalised and not is_by_column(e) and \
         not weights_differ(e, source_of(posed.X, posed.y), None)
 
 

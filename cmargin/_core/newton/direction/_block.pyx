@@ -9,7 +9,8 @@ from cmargin._core.newton.direction._system cimport (
     MODEL_LEFT, MODEL_ROUNDS, MODEL_TOL, SMOOTH_MODEL_TOL, allows_rounding, curvature_is_lost, l1_minimum,
     l1_work_size, solve_after_ridge, solve_upper,
 )
-from cmargin._core.penalties._penalties cimport has_kinks, holds_at_zero, is_grouped, is_sharp, is_used, steepness
+from cmargin._core.penalties._penalties cimport has_kinks, is_grouped, is_sharp, is_used, rests, steepness
+from cmargin._core.penalties._penalty cimport BY_COLUMN
 from cmargin._core.util._sorting cimport sort_with_index
 
 cdef double NEAR = 0.8                   # part of the l1 weight: columns of a larger gradient may soon be in use
@@ -20,11 +21,11 @@ WORKING_SET = 400
 cdef Py_ssize_t block_work_size(Py_ssize_t order, const penalty_t *penalty) noexcept nogil:
     if is_grouped(penalty):
         return 4 * order + group_work_size(order)
-    return 4 * order + (l1_work_size(order) if has_kinks(penalty) else order * order)
+    return 6 * order + (l1_work_size(order) if has_kinks(penalty) else order * order)
 
 
 cdef bint may_be_used(const newton_state *at, Py_ssize_t j) noexcept nogil:
-    return not holds_at_zero(&at.penalty.step, j, at.point.w, at.point.g, NEAR)
+    return not rests(&at.penalty.step, j, at.point.w, at.point.g, NEAR)
 
 
 cdef void choose_columns(newton_state *at) noexcept nogil:
@@ -60,7 +61,7 @@ cdef bint columns_wait(const newton_state *at) noexcept nogil:
     for j in range(at.p):
         if i < at.curvature.n_active and at.curvature.active[i] == j:
             i += 1
-        elif not holds_at_zero(&at.penalty.step, j, at.point.w, at.point.g, 1):
+        elif not rests(&at.penalty.step, j, at.point.w, at.point.g, 1):
             return True
     return False
 
@@ -83,6 +84,8 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
     cdef double *d = g + order
     cdef double *w = d + order
     cdef double *l1 = w + order
+    cdef double *lower = NULL                    # (order,) behind the work, where there are bounds
+    cdef double *upper = NULL
     cdef double ridge
     cdef bint done
     for i in range(order):
@@ -93,6 +96,12 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
     for i in range(order):
         j = i if at.curvature.n_active < 0 else at.curvature.active[i]
         g[i], w[i], l1[i] = at.point.g[j], at.point.w[j], at.penalty.step.l1_each[j]
+    if at.penalty.step.kind == BY_COLUMN:
+        lower = l1 + order + l1_work_size(order)
+        upper = lower + order
+        for i in range(order):
+            j = i if at.curvature.n_active < 0 else at.curvature.active[i]
+            lower[i], upper[i] = at.penalty.step.lower[j], at.penalty.step.upper[j]
     at.point.unreliable = curvature_is_lost(order, at.curvature.block, order + 1, g)
     if is_grouped(&at.penalty.step):
         for i in range(order):
@@ -101,8 +110,8 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
         done = group_minimum(order, at.curvature.block, g, w, at.l1_block.keys, l1, MODEL_ROUNDS, model_tol(at),
                              MODEL_LEFT * at.stop.tol, at.stop.deadline, d, l1 + order, at.l1_block.index)
     elif has_kinks(&at.penalty.step):
-        done = l1_minimum(order, at.curvature.block, g, w, l1, MODEL_ROUNDS, model_tol(at), MODEL_LEFT * at.stop.tol,
-                          at.stop.deadline, d, l1 + order, at.l1_block.index)
+        done = l1_minimum(order, at.curvature.block, g, w, l1, lower, upper, MODEL_ROUNDS, model_tol(at),
+                          MODEL_LEFT * at.stop.tol, at.stop.deadline, d, l1 + order, at.l1_block.index)
     else:
         ridge = solve_upper(order, at.curvature.block, 1, g, d, l1 + order)
         while ridge <= 1 and goes_too_far(at, d):

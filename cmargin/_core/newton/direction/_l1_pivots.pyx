@@ -11,6 +11,7 @@ from libc.math cimport fabs, isfinite, sqrt
 from libc.string cimport memcpy, memmove
 
 from cmargin._core.linalg._blas cimport axpy, dot, potrf
+from cmargin._core.penalties._by_column cimport clipped
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._sorting cimport sort_with_index
 
@@ -50,15 +51,24 @@ cdef void drop_column(Py_ssize_t m, Py_ssize_t ld, double *R, Py_ssize_t k) noex
         rotate(m - 1 - i, R + i * ld + i, R + (i + 1) * ld + i)
 
 
-cdef double to_kink(Py_ssize_t m, const Py_ssize_t *index, const double *x, const double *l1, const double *step,
-                    double slope, double curvature, double *kink, Py_ssize_t *order, Py_ssize_t *hit) noexcept nogil:
-    # the minimum along the step, at most 1, and which of the m components is at its kink there, or -1
-    cdef Py_ssize_t i, j, found = 0
-    cdef double at = 0
-    hit[0] = -1
+cdef double to_kink(Py_ssize_t m, const Py_ssize_t *index, const double *x, const double *l1, const double *lower,
+                    const double *upper, const double *step, double slope, double curvature, double *kink,
+                    Py_ssize_t *order, Py_ssize_t *hit, double *place) noexcept nogil:
+    # the minimum along the step, at most 1, which of the m components is at its kink there, or -1, and where that is;
+    # a bound ends the step
+    cdef Py_ssize_t i, j, found = 0, bounded = -1
+    cdef double at = 0, end = 1, room
+    hit[0], place[0] = -1, 0
     for i in range(m):
         j = index[i]
-        if x[j] * step[i] < 0 and l1[j] > 0 and -x[j] / step[i] < 1:
+        if step[i] == 0:
+            continue
+        room = (upper[j] if step[i] > 0 else lower[j]) - x[j]
+        if fabs(room) < end * fabs(step[i]):
+            end, bounded = room / step[i], i
+    for i in range(m):
+        j = index[i]
+        if x[j] * step[i] < 0 and l1[j] > 0 and -x[j] / step[i] < end:
             kink[found], order[found] = -x[j] / step[i], i
             found += 1
     sort_with_index(found, kink, order)
@@ -70,7 +80,12 @@ cdef double to_kink(Py_ssize_t m, const Py_ssize_t *index, const double *x, cons
         if slope + curvature * at >= 0:
             hit[0] = order[i]
             return at
-    return max(at, min(1.0, -slope / curvature)) if curvature > 0 else 1
+    if curvature > 0 and slope + curvature * end > 0:
+        return max(at, min(end, -slope / curvature))
+    if bounded >= 0:
+        hit[0] = bounded
+        place[0] = upper[index[bounded]] if step[bounded] > 0 else lower[index[bounded]]
+    return end
 
 
 cdef Py_ssize_t leave(Py_ssize_t m, Py_ssize_t ld, double *R, Py_ssize_t *index, double *g,
@@ -81,22 +96,33 @@ cdef Py_ssize_t leave(Py_ssize_t m, Py_ssize_t ld, double *R, Py_ssize_t *index,
     return m - 1
 
 
-cdef Py_ssize_t wrong_way(Py_ssize_t m, const Py_ssize_t *index, const double *x, const double *sign,
+cdef inline bint leaves_wrongly(double x, double sign, double step, double l1, double lower,
+                                double upper) noexcept nogil:
+    # whether a component at a kink would leave it on the side where it is not wanted
+    if x == lower or x == upper:
+        return step < 0 if x == lower else step > 0
+    return x == 0 and l1 > 0 and sign * step < 0
+
+
+cdef Py_ssize_t wrong_way(Py_ssize_t m, const Py_ssize_t *index, const double *x, const double *l1,
+                          const double *lower, const double *upper, const double *sign,
                           const double *step) noexcept nogil:
-    # one that would leave zero on the side where it is not wanted, or -1
-    cdef Py_ssize_t i
+    # one that would, or -1
+    cdef Py_ssize_t i, j
     for i in range(m):
-        if x[index[i]] == 0 and sign[index[i]] * step[i] < 0:
+        j = index[i]
+        if leaves_wrongly(x[j], sign[j], step[i], l1[j], lower[j], upper[j]):
             return i
     return -1
 
 
 cdef void move_columns(Py_ssize_t m, Py_ssize_t ld, double *R, Py_ssize_t n, const double *H, double *x,
-                       const double *l1, double *sign, Py_ssize_t *index, double enough, double deadline, double *g,
-                       double *step, double *along, double *kink, Py_ssize_t *order) noexcept nogil:
+                       const double *l1, const double *lower, const double *upper, const double *unit, double *sign,
+                       Py_ssize_t *index, double enough, double deadline, double *g, double *step, double *along,
+                       double *kink, Py_ssize_t *order) noexcept nogil:
     # R (m, m) the factor, g (m,) the gradient of the quadratic part, of the columns `index`
     cdef Py_ssize_t i, j, hit
-    cdef double slope, curvature, worst, t
+    cdef double slope, curvature, worst, t, place
     cdef int count
     for count in range(MOST * m):
         if count % CLOCK == CLOCK - 1 and seconds() > deadline:
@@ -105,11 +131,11 @@ cdef void move_columns(Py_ssize_t m, Py_ssize_t ld, double *R, Py_ssize_t n, con
         for i in range(m):
             j = index[i]
             step[i] = along[i] = -g[i] - l1[j] * sign[j]
-            worst = max(worst, fabs(step[i]) - enough * l1[j])
+            worst = max(worst, fabs(step[i]) - enough * unit[j])
         if not worst > 0:
             return
         solve_rows(m, ld, R, step)
-        hit = wrong_way(m, index, x, sign, step)
+        hit = wrong_way(m, index, x, l1, lower, upper, sign, step)
         if hit >= 0:
             sign[index[hit]] = 0
             m = leave(m, ld, R, index, g, hit)
@@ -118,15 +144,15 @@ cdef void move_columns(Py_ssize_t m, Py_ssize_t ld, double *R, Py_ssize_t n, con
             slope -= along[i] * step[i]
             along[i] -= RIDGE * H[index[i] * n + index[i]] * step[i]
             curvature += along[i] * step[i]
-        t = to_kink(m, index, x, l1, step, slope, curvature, kink, order, &hit)
+        t = to_kink(m, index, x, l1, lower, upper, step, slope, curvature, kink, order, &hit, &place)
         for i in range(m):
             j = index[i]
-            x[j] += t * step[i]
+            x[j] = clipped(x[j] + t * step[i], lower[j], upper[j])
             g[i] += t * along[i]
             if x[j] != 0 and l1[j] > 0:
                 sign[j] = 1 if x[j] > 0 else -1
         if hit >= 0:
-            x[index[hit]] = sign[index[hit]] = 0
+            x[index[hit]], sign[index[hit]] = place, 0
             m = leave(m, ld, R, index, g, hit)
 
 
@@ -139,8 +165,9 @@ cdef bint factor_of(Py_ssize_t n, const double *H, Py_ssize_t m, const Py_ssize_
     return potrf(m, R) == 0
 
 
-cdef bint minimise_on(Py_ssize_t n, const double *H, double *gx, double *x, const double *l1, double *sign,
-                      Py_ssize_t m, Py_ssize_t *index, double enough, double deadline, double *factor, double *work,
+cdef bint minimise_on(Py_ssize_t n, const double *H, double *gx, double *x, const double *l1, const double *lower,
+                      const double *upper, const double *unit, double *sign, Py_ssize_t m, Py_ssize_t *index,
+                      double enough, double deadline, double *factor, double *work,
                       Py_ssize_t *order) noexcept nogil:
     cdef double *before = work                   # (n,)
     cdef double *g = before + n                  # (m,) as the others
@@ -153,7 +180,8 @@ cdef bint minimise_on(Py_ssize_t n, const double *H, double *gx, double *x, cons
     for j in range(m):
         g[j] = gx[index[j]]
     memcpy(before, x, n * sizeof(double))
-    move_columns(m, m, factor, n, H, x, l1, sign, index, enough, deadline, g, step, along, kink, order)
+    move_columns(m, m, factor, n, H, x, l1, lower, upper, unit, sign, index, enough, deadline, g, step, along, kink,
+                 order)
     for j in range(n):
         if not isfinite(x[j]):
             memcpy(x, before, n * sizeof(double))

@@ -26,20 +26,22 @@ cdef double FAR                  # an l1 weight, beside the slopes, so small is 
 cdef int SWEEPS                  # of descent by columns, or groups of them, between two Newton steps of the model
 cdef int HALVINGS                # of such a step
 
-# cyclic exact minimisation over x, IN and OUT with exact zeros, of a quadratic plus sum l1_j |x_j|, one coordinate at
-# a time; gradient, of the quadratic at x, follows it. H (n, n) symmetric, both triangles; columns with H_jj <= 0 stay.
-# Ends after a sweep whose largest decrease by one coordinate is below tol times the first sweep's; sweeps made
-cdef int run_sweeps(Py_ssize_t n, const double *H, double *gradient, double *x, const double *l1, int sweeps,
-                    double tol) noexcept nogil
+# cyclic exact minimisation over x, IN and OUT with exact zeros, of a quadratic plus sum l1_j |x_j| between the bounds,
+# which may be infinite, one coordinate at a time; gradient, of the quadratic at x, follows it. H (n, n) symmetric, both
+# triangles; columns with H_jj <= 0 stay. Ends after a sweep whose largest decrease by one coordinate is below tol times
+# the first sweep's; sweeps made
+cdef int run_sweeps(Py_ssize_t n, const double *H, double *gradient, double *x, const double *l1, const double *lower,
+                    const double *upper, int sweeps, double tol) noexcept nogil
 
 # doubles of `work` that `l1_minimum` wants
 cdef Py_ssize_t l1_work_size(Py_ssize_t n) noexcept nogil
 
-# d = argmin of g'd + d'Hd/2 + sum l1_j |w_j + d_j|, or where it is late what is known of it; all (n,), index scratch
-# (3 n,); slopes of ``least`` of their l1 weight may stay. False: H is not finite
-cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const double *w, const double *l1, int rounds,
-                     double tol, double least, double deadline, double *d, double *work,
-                     Py_ssize_t *index) noexcept nogil
+# d = argmin of g'd + d'Hd/2 + sum l1_j |w_j + d_j|, w + d between the bounds (NULL: there are none), or where it is
+# late what is known of it; all (n,), index scratch (3 n,); slopes of ``least`` of their l1 weight may stay. False: H is
+# not finite
+cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const double *w, const double *l1,
+                     const double *lowest, const double *highest, int rounds, double tol, double least, double deadline,
+                     double *d, double *work, Py_ssize_t *index) noexcept nogil
 
 # H (m, m) and gx (m,) of columns once a column of curvature ``own`` > 0 and slope g_free is minimised out, whose
 # products with them are ``across`` (m,)

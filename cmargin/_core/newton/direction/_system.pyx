@@ -10,6 +10,7 @@ from libc.string cimport memcpy
 
 from cmargin._core.linalg._blas cimport NO_TRANS, axpy, dot, gemv, potrf, potrs
 from cmargin._core.newton.direction._l1_pivots cimport minimise_on
+from cmargin._core.penalties._by_column cimport clipped, side_left
 from cmargin._core.penalties._elastic_net cimport l1_minimum_of_one
 from cmargin._core.util._clock cimport seconds
 
@@ -124,10 +125,10 @@ cdef bint curvature_is_lost(Py_ssize_t n, const double *diagonal, Py_ssize_t str
     return False
 
 
-# ---------------------------------------------------------------- the model with an l1 term
+# ---------------------------------------------------------------- the model with an l1 term and bounds
 
-cdef int run_sweeps(Py_ssize_t n, const double *H, double *gradient, double *x, const double *l1, int sweeps,
-                    double tol) noexcept nogil:
+cdef int run_sweeps(Py_ssize_t n, const double *H, double *gradient, double *x, const double *l1, const double *lower,
+                    const double *upper, int sweeps, double tol) noexcept nogil:
     cdef Py_ssize_t j
     cdef double curvature, target, step, decrease, largest, first = 0
     cdef int sweep
@@ -137,7 +138,7 @@ cdef int run_sweeps(Py_ssize_t n, const double *H, double *gradient, double *x, 
             curvature = H[j * n + j]
             if not curvature > 0:
                 continue
-            target = l1_minimum_of_one(curvature, x[j], gradient[j], l1[j])
+            target = clipped(l1_minimum_of_one(curvature, x[j], gradient[j], l1[j]), lower[j], upper[j])
             step = target - x[j]
             if step == 0:
                 continue
@@ -152,19 +153,25 @@ cdef int run_sweeps(Py_ssize_t n, const double *H, double *gradient, double *x, 
     return sweeps
 
 
+cdef inline double stopped(double new, double x, double sign, double l1, double lower, double upper) noexcept nogil:
+    # where a component that goes from x to ``new`` comes to its first kink
+    if sign == 0:
+        return x
+    return clipped(0 if sign * new <= 0 and l1 > 0 else new, lower, upper)
+
+
 cdef double projected_step(Py_ssize_t n, const double *H, const double *g, const double *x, const double *l1,
-                           const double *sign, double *step, double *move, double *product) noexcept nogil:
-    # step becomes the projected step with the smallest model value among its halvings: components that change sign
-    # stop; the part of it that was taken
+                           const double *lower, const double *upper, const double *sign, double *step, double *move,
+                           double *product) noexcept nogil:
+    # step becomes the projected step with the smallest model value among its halvings: components that come to a kink
+    # stop; the part of it that was taken. move becomes the place that it leads to
     cdef double t = 1, new, value, best_value = 0, best_t = 0
     cdef Py_ssize_t j
     cdef int _trial
     for _trial in range(HALVINGS):
         value = 0
         for j in range(n):
-            new = x[j] + t * step[j]
-            if sign[j] * new <= 0 and l1[j] > 0:
-                new = 0
+            new = stopped(x[j] + t * step[j], x[j], sign[j], l1[j], lower[j], upper[j])
             move[j] = new - x[j]
             value += g[j] * move[j] + l1[j] * (fabs(new) - fabs(x[j]))
         gemv(NO_TRANS, n, n, 1.0, H, n, move, 0.0, product)
@@ -175,24 +182,22 @@ cdef double projected_step(Py_ssize_t n, const double *H, const double *g, const
             break
         t /= 2
     for j in range(n):
-        new = x[j] + best_t * step[j]
-        if sign[j] * new <= 0 and l1[j] > 0 and best_t > 0:
-            new = 0
-        step[j] = new - x[j]
+        move[j] = stopped(x[j] + best_t * step[j], x[j], sign[j], l1[j], lower[j], upper[j]) if best_t > 0 else x[j]
+        step[j] = move[j] - x[j]
     return best_t
 
 
-cdef void choose_signs(Py_ssize_t n, const double *gx, const double *x, const double *l1, double *sign,
-                       double *slope) noexcept nogil:
-    # of the columns that are not at 0 or would leave it, and the slope there; 0 of the others
+cdef void choose_signs(Py_ssize_t n, const double *gx, const double *x, const double *l1, const double *lower,
+                       const double *upper, double *sign, double *slope) noexcept nogil:
+    # of the columns that are at no kink or would leave it, and the slope there; 0 of the others
     cdef Py_ssize_t j
+    cdef int side
     for j in range(n):
-        sign[j] = 0
-        if x[j] != 0:
-            sign[j] = 1 if x[j] > 0 else -1
-        elif fabs(gx[j]) > l1[j]:
-            sign[j] = -1 if gx[j] > 0 else 1
-        slope[j] = gx[j] + l1[j] * sign[j] if sign[j] != 0 or l1[j] == 0 else 0
+        side = 1
+        if x[j] == lower[j] or x[j] == upper[j] or (x[j] == 0 and l1[j] > 0):
+            side = side_left(gx[j], x[j], l1[j], lower[j], upper[j], 0)
+        sign[j] = 0 if side == 0 else (1 if x[j] > 0 or (x[j] == 0 and side > 0) else -1)
+        slope[j] = gx[j] + l1[j] * sign[j] if sign[j] != 0 else 0
 
 
 cdef double decrease_left(Py_ssize_t n, const double *H, Py_ssize_t m, const Py_ssize_t *index, const double *factor,
@@ -232,23 +237,34 @@ cdef double solve_columns(Py_ssize_t n, const double *H, Py_ssize_t m, const Py_
     return solve_upper(m, part, 1, slope, own, factor)
 
 
-cdef double worst_slope(Py_ssize_t n, const double *slope, const double *l1) noexcept nogil:
-    # over the l1 weight
+cdef double worst_slope(Py_ssize_t n, const double *slope, const double *unit) noexcept nogil:
+    # over the unit of slopes
     cdef double worst = 0
     cdef Py_ssize_t j
     for j in range(n):
-        if l1[j] > 0:
-            worst = max(worst, fabs(slope[j]) / l1[j])
+        if unit[j] > 0:
+            worst = max(worst, fabs(slope[j]) / unit[j])
     return worst
 
 
-cdef bint held_minimum(Py_ssize_t n, const double *H, double *gx, double *x, const double *l1, int rounds, double tol,
-                       double least, double deadline, double *work, Py_ssize_t *index,
-                       Py_ssize_t *order) noexcept nogil:
+cdef void choose_units(Py_ssize_t n, const double *gx, const double *l1, const double *lower, const double *upper,
+                       double *unit) noexcept nogil:
+    # what slopes are measured by: the l1 weight; where there is none but a bound, the steepest slope at the beginning
+    cdef double steepest = 0
+    cdef Py_ssize_t j
+    for j in range(n):
+        steepest = max(steepest, fabs(gx[j]))
+    for j in range(n):
+        unit[j] = steepest if l1[j] == 0 and (lower[j] > -INFINITY or upper[j] < INFINITY) else l1[j]
+
+
+cdef bint held_minimum(Py_ssize_t n, const double *H, double *gx, double *x, const double *l1, const double *lower,
+                       const double *upper, int rounds, double tol, double least, double deadline, double *work,
+                       Py_ssize_t *index, Py_ssize_t *order) noexcept nogil:
     # x from w to the minimum, gx the gradient of the quadratic part, which follows: coordinate descent finds the
     # signs, Newton the values, of which those of thousands of columns take seconds; from a step on that zeros cut
-    # short the values by pivots. work (2 n + 7) n
-    cdef double *part = work                     # (m, m) H of the columns that are not at 0
+    # short the values by pivots. work (2 n + 8) n
+    cdef double *part = work                     # (m, m) H of the columns that are at no kink
     cdef double *factor = part + n * n           # (m, m)
     cdef double *sign = factor + n * n           # (n,)
     cdef double *slope = sign + n                # (n,)
@@ -257,28 +273,31 @@ cdef bint held_minimum(Py_ssize_t n, const double *H, double *gx, double *x, con
     cdef double *step = own + n                  # (n,)
     cdef double *move = step + n                 # (n,)
     cdef double *product = move + n              # (n,)
+    cdef double *unit = product + n              # (n,)
     cdef double ridge = INFINITY, predicted, best = 0, enough
     cdef Py_ssize_t m = 0, i, j
     cdef bint by_pivots = False
     cdef int _round
-    choose_signs(n, gx, x, l1, sign, slope)
-    enough = max(least, tol * min(worst_slope(n, slope, l1), FAR))
+    choose_units(n, gx, l1, lower, upper, unit)
+    choose_signs(n, gx, x, l1, lower, upper, sign, slope)
+    enough = max(least, tol * min(worst_slope(n, slope, unit), FAR))
     for _round in range(rounds):
-        run_sweeps(n, H, gx, x, l1, SWEEPS, SWEPT)
+        run_sweeps(n, H, gx, x, l1, lower, upper, SWEEPS, SWEPT)
         if seconds() > deadline:
             break
-        choose_signs(n, gx, x, l1, sign, slope)
-        if by_pivots and worst_slope(n, slope, l1) <= enough:
+        choose_signs(n, gx, x, l1, lower, upper, sign, slope)
+        if by_pivots and worst_slope(n, slope, unit) <= enough:
             break
         if isfinite(ridge) and decrease_left(n, H, m, index, factor, slope, own, move) <= tol * tol * best:
             break
         m, predicted = 0, 0
         for j in range(n):
             step[j] = 0
-            if sign[j] != 0 or l1[j] == 0:
+            if sign[j] != 0:
                 index[m], steep[m] = j, slope[j]
                 m += 1
-        if by_pivots and minimise_on(n, H, gx, x, l1, sign, m, index, enough / 2, deadline, factor, slope, order):
+        if by_pivots and minimise_on(n, H, gx, x, l1, lower, upper, unit, sign, m, index, enough / 2, deadline, factor,
+                                     slope, order):
             continue
         ridge = solve_columns(n, H, m, index, steep, own, part, factor)
         if ridge != ridge:
@@ -289,15 +308,17 @@ cdef bint held_minimum(Py_ssize_t n, const double *H, double *gx, double *x, con
         best = max(predicted, best)
         if not predicted > tol * tol * best:
             break
-        if projected_step(n, H, gx, x, l1, sign, step, move, product) < 1:
+        if projected_step(n, H, gx, x, l1, lower, upper, sign, step, move, product) < 1:
             by_pivots, ridge = True, INFINITY
         gemv(NO_TRANS, n, n, 1.0, H, n, step, 1.0, gx)
         axpy(n, 1.0, step, x)
+        for j in range(n):                       # exactly, where a sum is rounded
+            x[j] = move[j] if move[j] == lower[j] or move[j] == upper[j] else x[j]
     return True
 
 
 cdef Py_ssize_t l1_work_size(Py_ssize_t n) noexcept nogil:
-    return (3 * n + 13) * n
+    return (3 * n + 14) * n
 
 
 cdef void minimise_out(Py_ssize_t m, double own, double g_free, const double *across, double *H,
@@ -312,26 +333,30 @@ cdef void minimise_out(Py_ssize_t m, double own, double g_free, const double *ac
             H[i * m + j] -= across[i] * across[j] / own
 
 
-cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const double *w, const double *l1, int rounds,
-                     double tol, double least, double deadline, double *d, double *work,
-                     Py_ssize_t *index) noexcept nogil:
-    # A column without l1 (an intercept) is minimised out first, d_f = -(g_f + sum_j H_fj d_j) / H_ff, so that columns
-    # which all lean on it, as those with a large mean do, meet in coordinate descent as if they were centred
+cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const double *w, const double *l1,
+                     const double *lowest, const double *highest, int rounds, double tol, double least, double deadline,
+                     double *d, double *work, Py_ssize_t *index) noexcept nogil:
+    # A column without l1 or bounds (an intercept) is minimised out first, d_f = -(g_f + sum_j H_fj d_j) / H_ff, so that
+    # columns which all lean on it, as those with a large mean do, meet in coordinate descent as if they were centred
     cdef double *H = work                        # (m, m) of the other columns, both triangles
     cdef double *rest = H + n * n                # for `held_minimum`
-    cdef double *x = rest + (2 * n + 7) * n      # (m,)
+    cdef double *x = rest + (2 * n + 8) * n      # (m,)
     cdef double *gx = x + n                      # (m,)
     cdef double *weight = gx + n                 # (m,)
     cdef double *across = weight + n             # (m,) H_fj
+    cdef double *least_x = across + n            # (m,)
+    cdef double *most_x = least_x + n            # (m,)
     cdef Py_ssize_t *column = index + n          # (m,)
     cdef Py_ssize_t *order = column + n          # (m,)
     cdef Py_ssize_t m = 0, free = -1, i, j, a, b
-    cdef double own = 0, follow
+    cdef double own = 0, follow, low, high
     for j in range(n):
-        if l1[j] == 0 and free < 0:
+        low = lowest[j] if lowest != NULL else -INFINITY
+        high = highest[j] if highest != NULL else INFINITY
+        if l1[j] == 0 and free < 0 and low == -INFINITY and high == INFINITY:
             free = j
         else:
-            column[m], x[m], gx[m], weight[m] = j, w[j], g[j], l1[j]
+            column[m], x[m], gx[m], weight[m], least_x[m], most_x[m] = j, w[j], g[j], l1[j], low, high
             m += 1
     for a in range(m):
         for b in range(a, m):
@@ -343,7 +368,8 @@ cdef bint l1_minimum(Py_ssize_t n, const double *upper, const double *g, const d
             i, j = min(free, column[a]), max(free, column[a])
             across[a] = upper[i * n + j]
         minimise_out(m, own, g[free], across, H, gx)
-    if not isfinite(own) or not held_minimum(m, H, gx, x, weight, rounds, tol, least, deadline, rest, index, order):
+    if not isfinite(own) or not held_minimum(m, H, gx, x, weight, least_x, most_x, rounds, tol, least, deadline, rest,
+                                             index, order):
         return False
     for a in range(m):
         d[column[a]] = x[a] - w[column[a]]
