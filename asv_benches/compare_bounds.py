@@ -120,7 +120,8 @@ def main():
                 name, (ours, lbfgs, rehline), held, reads = compare(seed, loss, options)
                 ratios.append((lbfgs / ours, rehline / ours))
                 print(f"{loss} {seed} {name}: {held:.0%} at 0, ours {ours:.4f} s, {reads:.0f} reads; L-BFGS-B "
-                      f"{lbfgs:.4f}, {lbfgs / ours:.1f} times that; ReHLine {rehline:.4f}, {rehline / ours:.1f}", flush=True)
+                      f"{lbfgs:.4f}, {lbfgs / ours:.1f} times that; ReHLine {rehline:.4f}, {rehline / ours:.1f}",
+                      flush=True)
             for who, each in zip(("L-BFGS-B", "ReHLine"), np.array(ratios).T, strict=True):
                 each = each[~np.isnan(each)]
                 if len(each):

@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
@@ -46,13 +47,13 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         of squares. Of loss="epsilon_insensitive" and "squared_epsilon_insensitive".
     quantile : float or sequence of float, default=0.5
         Between 0 and 1, of loss="quantile"; several, for one target, share what is read of the rows.
-    l2 : float or None, default=None
-        Weight of the quadratic penalty, at least 0. None: 1e-4, or what ``C`` says.
+    l2 : float, (n_features,) array or None, default=None
+        Weight of the quadratic penalty, at least 0; an array has one for every column. None: 1e-4, or what ``C`` says.
     C : float or None, default=None
         Instead of ``l2``: ``l2 = 1 / (C * sum of the weights of the rows)``, as in `sklearn.svm.LinearSVR`.
         ``np.inf``: no penalty.
-    l1 : float, default=0.0
-        Weight of the l1 penalty, at least 0.
+    l1 : float or (n_features,) array, default=0.0
+        Weight of the l1 penalty, at least 0; an array has one for every column.
     tol : float, default=1e-4
         Relative duality gap, (objective - bound) / objective, at which a target is done. An objective of less than
         1e-15 of the spread of the targets counts as 0, and so does a gap of that size.
@@ -86,6 +87,8 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
     groups : array-like or None, default=None
         Columns whose weights are zero together or not at all, as in `SmSVMClassifier`; ``l1`` then weighs the norms
         of the groups.
+    lower, upper : float, (n_features,) array or None, default=None
+        Bounds of the weights, of every target, as in `SmSVMClassifier`.
 
     Attributes
     ----------
@@ -125,12 +128,13 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
     intercept_: Any
 
     def __init__(self, loss: str = "epsilon_insensitive", epsilon: float = 0.1,
-                 quantile: float | Sequence[float] = 0.5, l2: float | None = None, C: float | None = None,
-                 l1: float = 0.0, tol: float = 1e-4, max_passes: float = 1000, linear_solver: str = "auto",
+                 quantile: float | Sequence[float] = 0.5, l2: ArrayLike | None = None, C: float | None = None,
+                 l1: ArrayLike = 0.0, tol: float = 1e-4, max_passes: float = 1000, linear_solver: str = "auto",
                  subset_growth: str | None = "auto", penalize_intercept: bool = False, fit_intercept: bool = True,
                  warm_start: bool = False, max_time: float | None = None, random_state: RandomState = None,
                  n_jobs: int | None = None, verbose: int = 0, callback: Callback = None,
-                 checkpoint: CheckpointFile = None, delta: float = 1.0, groups: Any = None) -> None:
+                 checkpoint: CheckpointFile = None, delta: float = 1.0, groups: Any = None,
+                 lower: ArrayLike | None = None, upper: ArrayLike | None = None) -> None:
         self.loss = loss
         self.epsilon = epsilon
         self.quantile = quantile
@@ -152,6 +156,8 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         self.checkpoint = checkpoint
         self.delta = delta
         self.groups = groups
+        self.lower = lower
+        self.upper = upper
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

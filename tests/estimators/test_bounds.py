@@ -15,7 +15,7 @@ from sklearn.preprocessing import scale
 from systems import l1_model_minimum
 
 import cmargin
-from cmargin import SmSVMClassifier, SmSVMClassifierCV, smsvm_path
+from cmargin import SmSVMClassifier, SmSVMClassifierCV, SmSVMRegressor, smsvm_path
 from cmargin._estimators.validation import InvalidParameterError
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
@@ -375,3 +375,55 @@ def test_a_penalty_for_a_column_is_one_of_a_scaled_column():
 def test_penalties_by_column_that_are_none(given, said):
     with pytest.raises(ValueError, match=said):
         SmSVMClassifier(**given).fit(X_bc, y_bc)
+
+
+# ---------------------------------------------------------------- regression
+
+def least_of_residuals(X, t, loss, parameter, l1, lower, upper):
+    """The minimum of the mean ε-insensitive or quantile loss plus sum l1_j |w_j|, with an intercept, by HiGHS."""
+    n, m = X.shape
+    ones, eye, none = np.ones((n, 1)), np.eye(n), np.zeros((n, n))
+    over, under, free = (1, 1, parameter) if loss == "epsilon_insensitive" else (parameter, 1 - parameter, 0.0)
+    rows = np.vstack([np.hstack([-X, X, -ones, -eye, none]), np.hstack([X, -X, ones, none, -eye])])
+    found = linprog(np.concatenate([np.full(2 * m, 1.0) * np.tile(np.broadcast_to(l1, m), 2), [0],
+                                    np.full(n, over / n), np.full(n, under / n)]), rows,
+                    np.concatenate([free - t, free + t]),
+                    bounds=[*zip(np.maximum(lower, 0), np.maximum(upper, 0), strict=True),
+                            *zip(np.maximum(-upper, 0), np.maximum(-lower, 0), strict=True),
+                            (None, None), *[(0, None)] * (2 * n)])
+    return found.fun
+
+
+def test_regression_within_bounds_is_that_of_highs():
+    for seed in range(30):
+        rng, X, _, lower, upper = drawn(500 + seed)
+        m, scale_of_targets = X.shape[1], 10**rng.uniform(-4, 4)
+        lower, upper = lower * scale_of_targets, upper * scale_of_targets
+        t = scale_of_targets * (X @ rng.standard_normal(m) + rng.standard_normal(len(X)) + 3)
+        loss = str(rng.choice(["epsilon_insensitive", "quantile"]))
+        parameter = 0.3 * scale_of_targets if loss == "epsilon_insensitive" else float(rng.uniform(0.1, 0.9))
+        l1 = rng.choice([1e-3, 0.1], m)
+        name = "epsilon" if loss == "epsilon_insensitive" else "quantile"
+        model = SmSVMRegressor(loss=loss, **{name: parameter}, l2=0.0, l1=l1, lower=lower, upper=upper,
+                               tol=1e-5).fit(X, t)
+        assert (model.coef_ >= lower).all() and (model.coef_ <= upper).all() and model.duality_gap_[0] <= 1e-5
+        least = least_of_residuals(X, t, loss, parameter, l1, lower, upper)
+        assert model.objective_[0] * (1 - model.duality_gap_[0]) <= least * (1 + 1e-9) + 1e-12 * scale_of_targets
+        assert model.objective_[0] <= least * (1 + 2e-5) + 1e-12 * scale_of_targets
+
+
+def test_every_target_has_the_bounds():
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((200, 4))
+    T = X @ rng.standard_normal((4, 3)) * [1, 100, 1e-3]
+    model = SmSVMRegressor(l2=[1e-3, 1e-2, 1e-3, 1e-4], epsilon=1e-4, lower=0, upper=[1, 1, 0.5, np.inf]).fit(X, T)
+    assert model.coef_.shape == (3, 4) and (model.coef_ >= 0).all() and (model.coef_ <= model.upper).all()
+    assert model.duality_gap_.max() <= 1e-4
+    again = clone(model).set_params(warm_start=True, lower=0.01).fit(X, T)
+    again.set_params(lower=0.02).fit(X, T)
+    assert again.coef_.min() == 0.02 and again.duality_gap_.max() <= 1e-4
+    for more in ({"linear_solver": "cg"}, {"linear_solver": "woodbury"}):
+        with pytest.raises(ValueError, match="Bounds, and l2 or l1 by column, need linear_solver"):
+            SmSVMRegressor(lower=0, **more).fit(X, T)
+    with pytest.raises(ValueError, match="The 'lower' parameter of SmSVMRegressor must be a float"):
+        SmSVMRegressor(lower="0").fit(X, T)
