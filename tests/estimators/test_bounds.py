@@ -427,3 +427,8 @@ def test_every_target_has_the_bounds():
             SmSVMRegressor(lower=0, **more).fit(X, T)
     with pytest.raises(ValueError, match="The 'lower' parameter of SmSVMRegressor must be a float"):
         SmSVMRegressor(lower="0").fit(X, T)
+
+
+def test_groups_take_no_bounds():
+    with pytest.raises(ValueError, match="groups= takes one l2 and one l1 for all columns, and neither lower"):
+        SmSVMClassifier(lower=0, l1=1e-2, groups=np.arange(30) // 3).fit(X_bc, y_bc)
