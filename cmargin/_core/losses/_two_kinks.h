@@ -46,8 +46,8 @@ static inline double kinks_primal_curvature(const two_kinks *of, kinks_point at,
 
 /* a_up and a_down of a row's one dual variable a. Both hinges have a part in it where the width is no smaller than e:
  *
- *     a_up   = a+ / up   + 2 m down / (up + down) q,       q = 1 - a+ / up - a- / down
- *     a_down = a- / down + 2 m up   / (up + down) q,       m = (1 - e / sqrt(width^2 + e^2)) / 2
+ *     a_up   = a+ / up   + 2 m down / (up + down) rest,       rest = 1 - a+ / up - a- / down
+ *     a_down = a- / down + 2 m up   / (up + down) rest,       m = (1 - e / sqrt(width^2 + e^2)) / 2
  *
  * which is exact for e = 0, for widths much smaller than e, and at u = 0 if up = down. */
 typedef struct {
@@ -128,6 +128,37 @@ CLONES static void two_kinks_rows(const hinge_step *at, const two_kinks *of, ptr
         two_kinks_rows_by(0, 1, at, of, n, signed_weight, slack, change, dual, dual_next, parts, ld, r, curvature);
     else
         two_kinks_rows_by(0, 0, at, of, n, signed_weight, slack, change, dual, dual_next, parts, ld, r, curvature);
+}
+
+/* weight: s h at u = slack - pending change, as the evaluations sum it, 0 below the floor. ``dual`` NULL: from the primal
+ * point alone. */
+static inline void two_kinks_curvatures_by(const int primal, const int mirrored, const two_kinks *of, double width,
+                                           double pending, double floor, ptrdiff_t n,
+                                           const double *restrict signed_weight, const double *restrict slack,
+                                           const double *restrict change, const double *restrict dual,
+                                           double *restrict weight) {
+    const two_kinks kinks = *of;
+    const kinks_shares shares = shares_at(of, width);
+    INDEPENDENT
+    for (ptrdiff_t i = 0; i < n; i++) {
+        kinks_point at = kinks_at(mirrored, kinks.e, slack[i] - pending * change[i], width);
+        double h = primal ? kinks_primal_curvature(&kinks, at, width)
+                          : kinks_dual_curvature(&kinks, &shares, dual[i], at);
+        weight[i] = h > floor ? h * fabs(signed_weight[i]) : 0;
+    }
+}
+
+CLONES static void two_kinks_curvatures(const two_kinks *of, double width, double pending, double floor, ptrdiff_t n,
+                                        const double *signed_weight, const double *slack, const double *change,
+                                        const double *dual, double *weight) {
+    if (!dual && of->e == 0)
+        two_kinks_curvatures_by(1, 1, of, width, pending, floor, n, signed_weight, slack, change, dual, weight);
+    else if (!dual)
+        two_kinks_curvatures_by(1, 0, of, width, pending, floor, n, signed_weight, slack, change, dual, weight);
+    else if (of->e == 0)
+        two_kinks_curvatures_by(0, 1, of, width, pending, floor, n, signed_weight, slack, change, dual, weight);
+    else
+        two_kinks_curvatures_by(0, 0, of, width, pending, floor, n, signed_weight, slack, change, dual, weight);
 }
 
 /* out: sum s F(u - t change), its slope and curvature in the step t */

@@ -24,7 +24,7 @@ from cmargin._core.losses._losses cimport (
 from cmargin._core.losses._smoothed_hinge cimport (
     dual_curvature, hinge_line, hinge_at, hinge_point, hinge_rows, hinge_slope, primal_curvature,
 )
-from cmargin._core.losses._two_kinks cimport smoothed_curvature, two_kinks, two_kinks_line, two_kinks_rows
+from cmargin._core.losses._two_kinks cimport two_kinks, two_kinks_curvatures, two_kinks_line, two_kinks_rows
 from cmargin._core.rows._slacks cimport slacks_move, hinge_losses
 from cmargin._core.util._random cimport number_of
 from cmargin._core.util._simd cimport lane_sum
@@ -50,10 +50,6 @@ cdef inline double curvature_at(const pass_job *job, Py_ssize_t i, double width)
     # h of row i at the last evaluation
     cdef double u = job.slack[i] - job.pending * job.change[i]
     cdef hinge_point at
-    cdef two_kinks of
-    if has_two_kinks(&job.loss):
-        of = kinks_of(&job.loss)
-        return smoothed_curvature(&of, u, width, job.at.primal, 0 if job.at.primal else job.dual_next[i])
     if job.loss.id != SMOOTHED_HINGE:
         return loss_at(job, u).curvature
     at = hinge_at(u, width)
@@ -272,6 +268,13 @@ cdef void weigh_by_curvature(const pass_job *job, Py_ssize_t first, Py_ssize_t n
                              double *weight) noexcept nogil:
     cdef double h
     cdef Py_ssize_t i
+    cdef two_kinks of
+    if has_two_kinks(&job.loss):
+        of = kinks_of(&job.loss)
+        two_kinks_curvatures(&of, asked.width, job.pending, asked.floor, n, job.signed_weight + first,
+                             job.slack + first, job.change + first,
+                             NULL if job.at.primal else job.dual_next + first, weight)
+        return
     if vectorised_curvatures(&job.loss, job.pending, asked.floor, n, job.signed_weight + first, job.slack + first,
                              job.change + first, weight):
         return
