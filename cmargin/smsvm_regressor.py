@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from cmargin._estimators.base import LinearModel, keeps_last_fit
 from cmargin._estimators.docs import Callback, CheckpointFile, RandomState
 from cmargin._estimators.labels import of_mean_1, product_in_range
-from cmargin._estimators.predict import LinearScores
+from cmargin._estimators.predict import LinearScores, lazy_on_workers
 from cmargin._estimators.regression_fit import RegressionFit
 from cmargin._estimators.scores import as_given
 from cmargin._estimators.smsvm_fit import check_penalty
@@ -267,6 +267,7 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
             self.coef_ = self.coef_.ravel()
         return self
 
+    @lazy_on_workers
     def predict(self, X: Any) -> np.ndarray:
         """<w, x> + b of every row: (n_samples,), or (n_samples, n_targets) where y had columns or there are several
         quantiles."""

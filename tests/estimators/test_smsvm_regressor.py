@@ -327,3 +327,5 @@ def test_rows_on_a_device_or_on_workers_are_refused_in_a_sentence():
     dask = pytest.importorskip("dask.array")
     with pytest.raises(ValueError, match="SmSVMRegressor does not take Dask collections yet"):
         SmSVMRegressor().fit(dask.from_array(X), dask.from_array(t))
+    found = SmSVMRegressor().fit(X, t)           # which predicts them, lazily
+    np.testing.assert_allclose(found.predict(dask.from_array(X, chunks=(7, 7))).compute(), found.predict(X), rtol=1e-12)
