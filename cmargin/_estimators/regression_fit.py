@@ -52,6 +52,9 @@ class RegressionFit(SmSVMFit):
     def _name(self, c):
         return f"target {c}: " if len(self.labels) > 1 else ""
 
+    def _counted(self):
+        return f"{len(self.labels)} targets" if len(self.labels) > 1 else "one target"
+
     def _in_units(self, c, row):
         row, target = list(row), self.labels[c]
         row[OBJECTIVE] *= target.unit_of_objective

@@ -316,8 +316,13 @@ class SmSVMFit:
         """Where ``verbose`` is 2 or more, print the stages that a class is expected to go through, and why."""
         if self.estimator.verbose >= 2:
             s = self.shared
-            for line in (description(s.stats, s.about), *explanation(s.stats, s.about, self.settings, s.known)):
+            said = description(s.stats, s.about, self._counted())
+            for line in (said, *explanation(s.stats, s.about, self.settings, s.known)):
                 say(self.estimator, f"plan: {line}")
+
+    def _counted(self):
+        """How many problems there are, in words; None: as binary problems."""
+        return None
 
     def _note(self, c):
         """Prints a line a stage, or nothing."""

@@ -17,6 +17,8 @@ import scipy.sparse as sp
 from cmargin._core.losses._losses import evaluate
 from cmargin.data.loss import Loss
 
+LARGEST = float(np.finfo(float).max)
+
 
 @dataclass(frozen=True)
 class ResidualLoss:
@@ -61,10 +63,9 @@ class Target:
         self.centre = centre_of(column, loss, weight) if free else 0.0
         with np.errstate(over="ignore"):
             spread = float(np.average(np.abs(column / 2 - self.centre / 2), weights=weight))
-        if not spread < np.finfo(float).max / 8:
-            raise ValueError("y holds values so large that sums of them overflow; scale the targets.")
-        self.unit = float(np.ldexp(1.0, min(max(int(np.frexp(2 * spread)[1]), -1000), 1000))) if spread > 0 else 1.0
-
+        if not spread < (LARGEST / 8)**(1 / loss.degree):
+            raise ValueError("y holds values so large that sums of their losses overflow; scale the targets.")
+        self.unit = float(np.ldexp(1.0, max(int(np.frexp(2 * spread)[1]), -1000))) if spread > 0 else 1.0
         self.loss = loss.in_units(self.unit)
 
     @property

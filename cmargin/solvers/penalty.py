@@ -28,6 +28,15 @@ class ColumnGroups:
         return ColumnGroups(of, self.weight[kept])
 
 
+SMALLEST, LARGEST = float(np.finfo(float).tiny), float(np.finfo(float).max)
+
+
+def times(weight, factor):
+    """Weights of a penalty times a factor; what is above 0 stays so, and finite."""
+    with np.errstate(over="ignore"):
+        return np.where(weight > 0, np.clip(weight * np.float64(factor), SMALLEST, LARGEST), 0.0)
+
+
 @dataclass(frozen=True)
 class ElasticNet:
     """(l2/2) |w|^2 + l1 |w|_1 of the penalised weights; the l2 penalty where l1 = 0, the lasso's where l2 = 0."""
@@ -51,7 +60,7 @@ class ElasticNet:
 
     def in_units(self, of_l2, of_l1, unit):
         """The same of weights over ``unit``, l2 and l1 times what a loss in that unit asks for."""
-        return replace(self, l2=self.l2 * of_l2, l1=self.l1 * of_l1)
+        return replace(self, l2=float(times(self.l2, of_l2)), l1=float(times(self.l1, of_l1)))
 
     def start(self, w):
         """Where a fit begins that would begin at weights (n_columns,)."""
@@ -124,7 +133,7 @@ class ByColumn:
 
     def in_units(self, of_l2, of_l1, unit):
         """The same of weights over ``unit``, l2 and l1 times what a loss in that unit asks for."""
-        return ByColumn(self.l2_each * of_l2, self.l1_each * of_l1, self.lower / unit, self.upper / unit)
+        return ByColumn(times(self.l2_each, of_l2), times(self.l1_each, of_l1), self.lower / unit, self.upper / unit)
 
     def _numbers(self):
         return self.l2_each, self.l1_each, self.lower, self.upper

@@ -2,6 +2,7 @@
 
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -329,3 +330,21 @@ def test_rows_on_a_device_or_on_workers_are_refused_in_a_sentence():
         SmSVMRegressor().fit(dask.from_array(X), dask.from_array(t))
     found = SmSVMRegressor().fit(X, t)           # which predicts them, lazily
     np.testing.assert_allclose(found.predict(dask.from_array(X, chunks=(7, 7))).compute(), found.predict(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e-90, 1e90, 1e150, 1e300])
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "quantile", "squared_epsilon_insensitive", "huber"])
+def test_targets_at_the_ends_of_the_range_end_as_numbers_or_are_refused(loss, scale):
+    # a unit of 2^1000, squared, was an OverflowError; a penalty times a small one was none any more
+    X, t = made_up()
+    for l2, l1 in ((1e-4, 0.0), (1e300, 0.0), (1e-300, 0.0), (1e-4, 1e-3)):
+        found = SmSVMRegressor(loss, l2=l2, l1=l1)
+        if scale > 1e153 and loss in ("squared_epsilon_insensitive", "huber"):
+            with pytest.raises(ValueError, match="y holds values so large"):
+                found.fit(X, t * scale)
+        else:
+            with warnings.catch_warnings(record=True) as said:           # that a penalty so small proves nothing
+                warnings.simplefilter("always")
+                found.fit(X, t * scale)
+            assert np.isfinite(found.coef_).all() and np.isfinite(found.objective_[0])
+            assert found.duality_gap_[0] <= (1 if said else 1e-4)
