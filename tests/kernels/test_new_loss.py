@@ -86,7 +86,7 @@ def test_a_loss_is_its_file_its_lines_of_the_table_and_an_option(tmp_path):
     (package / touched[0]).write_text(LOSS)
     for before, text in TABLE.items():
         insert(package / touched[1], before, text)
-    insert(package / touched[2], '"logistic"))', '"smooth_hinge", {}')
+    insert(package / touched[2], "LOSSES = (", '{}"smooth_hinge", ')
     run([sys.executable, "-c", BUILD], tmp_path, PYTHONPATH=str(tmp_path))
     gap, received, suboptimality = map(float, run([sys.executable, "-c", FIT], tmp_path,
                                                   PYTHONPATH=str(tmp_path)).split())
