@@ -30,3 +30,8 @@ cdef struct loss_facts:
     bint smooth                  # Newton's method takes it as it is: it needs no smoothing
     bint discontinuous           # its curvature is, somewhere
     double dual_smallest         # 0 of losses that fall everywhere, those of a margin
+
+
+cdef inline bint pulls_either_way(const loss_facts *facts) noexcept nogil:
+    # whether it has a slope wherever it has no curvature, up to one size to either side
+    return facts.dual_smallest < 0 and facts.dual_largest < 1e300
