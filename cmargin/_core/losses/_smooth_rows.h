@@ -58,9 +58,10 @@ static inline double huberised_hinge_gain_at(double a, double delta, double scal
 /* Losses of a residual u = 1 - z, whose dual variables have either sign. max(0, |u| - length)^2; both kinks have the
  * curvature outside */
 static inline smooth_point squared_epsilon_insensitive_at(double z, double length) {
-    double u = 1 - z, over = fabs(u) - length;
-    over = over < 0 ? 0 : over;
-    smooth_point at = {over * over, -copysign(2 * over, u), fabs(u) >= length ? 2 : 0};
+    double u = 1 - z, flat = u > length ? length : u, over;
+    flat = flat < -length ? -length : flat;
+    over = u - flat;
+    smooth_point at = {over * over, -2 * over, fabs(u) >= length ? 2 : 0};
     return at;
 }
 
@@ -86,6 +87,9 @@ static inline double huber_gain_at(double a, double length) {
 #define DELTA_GIVEN , delta, scale
 #define LENGTH_TAKEN double length,
 #define LENGTH_GIVEN , length
+
+/* of a dual variable that may be any number; the compiler does not vectorise a bound of 1e300 from below */
+#define NO_BOUND a
 
 /* which side of the sums a row's dual variable is on, by the sign of s y a: that of y where a >= 0 */
 #define OF_A_MARGIN signed_weight[i] >= 0
@@ -123,7 +127,7 @@ static inline double huber_gain_at(double a, double length) {
 DEFINE_SMOOTH_ROWS(logistic, 0, 1.0, OF_A_MARGIN, NONE, NONE)
 DEFINE_SMOOTH_ROWS(squared_hinge, 0, 1e300, OF_A_MARGIN, NONE, NONE)
 DEFINE_SMOOTH_ROWS(huberised_hinge, 0, scale, OF_A_MARGIN, DELTA_TAKEN, DELTA_GIVEN)
-DEFINE_SMOOTH_ROWS(squared_epsilon_insensitive, -1e300, 1e300, OF_A_RESIDUAL, LENGTH_TAKEN, LENGTH_GIVEN)
+DEFINE_SMOOTH_ROWS(squared_epsilon_insensitive, NO_BOUND, NO_BOUND, OF_A_RESIDUAL, LENGTH_TAKEN, LENGTH_GIVEN)
 DEFINE_SMOOTH_ROWS(huber, -length, length, OF_A_RESIDUAL, LENGTH_TAKEN, LENGTH_GIVEN)
 
 /* curvature: s h of every row at u - step change, 0 below the floor */
