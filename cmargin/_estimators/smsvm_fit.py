@@ -414,7 +414,8 @@ class SmSVMFit:
         smooth = self.problem.loss.facts["smooth"]
         rounding = "rounding: no step gains any more" if smooth else "rounding: the width is at its smallest"
         why = reason.get(result.status, rounding)
-        gap = "no gap known (l1 = l2 = 0)" if np.isnan(result.gap) else f"a relative duality gap of {result.gap:.1e}"
+        unknown = "weights without a penalty" if self.problem.penalty.by_column else "l1 = l2 = 0"
+        gap = f"no gap known ({unknown})" if np.isnan(result.gap) else f"a relative duality gap of {result.gap:.1e}"
         waiting = [c for c, r in enumerate(self.results) if r.status == "waiting"]
         unbegun = self._unbegun(waiting)
         return (f"{type(e).__name__} stopped at {why} with {gap} where tol={e.tol:g} was asked ({len(short)} of "

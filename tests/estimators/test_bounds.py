@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from api import _penalties
+from killed_fits import stopped
 from naive_smsvm import column_model_minimum, dual_value_by_column
+from ranks_in_threads import on_ranks
 from scipy.optimize import linprog, minimize
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 from systems import l1_model_minimum
+from tensors import strict
 
 import cmargin
 from cmargin import SmSVMClassifier, SmSVMClassifierCV, SmSVMRegressor, smsvm_path
@@ -432,3 +435,47 @@ def test_every_target_has_the_bounds():
 def test_groups_take_no_bounds():
     with pytest.raises(ValueError, match="groups= takes one l2 and one l1 for all columns, and neither lower"):
         SmSVMClassifier(lower=0, l1=1e-2, groups=np.arange(30) // 3).fit(X_bc, y_bc)
+
+
+# ---------------------------------------------------------------- rows elsewhere, and fits that are stopped
+
+GIVEN = {"l2": 1e-3, "l1": np.linspace(0, 1e-3, 30), "lower": np.zeros(30), "upper": 0.4, "tol": 1e-5}
+
+
+def test_rows_in_files_over_ranks_and_on_a_device(tmp_path):
+    here = SmSVMClassifier(**GIVEN).fit(X_bc, y_bc)
+    np.save(tmp_path / "X.npy", X_bc)
+    np.save(tmp_path / "y.npy", y_bc)
+    in_files = SmSVMClassifier(**GIVEN).fit(tmp_path / "X.npy", tmp_path / "y.npy")
+    over_ranks = on_ranks(2, lambda comm: SmSVMClassifier(**GIVEN).fit(X_bc[comm.rank::2], y_bc[comm.rank::2],
+                                                                      comm=comm))[0]
+    models = [in_files, *over_ranks]
+    if strict is not None:
+        models.append(SmSVMClassifier(**GIVEN).fit(strict.asarray(X_bc), y_bc))
+    for model in models:
+        assert is_within(model, 0, 0.4) and model.duality_gap_[0] <= 1e-5
+        np.testing.assert_allclose(np.asarray(model.coef_), here.coef_, atol=1e-6)
+
+
+def test_a_fit_that_is_stopped_has_weights_within_the_bounds():
+    X, y = load_iris(return_X_y=True)
+    seen = []
+
+    def stop(model):
+        seen.append(model.coef_.copy())
+        return len(seen) > 1
+
+    model = SmSVMClassifier(lower=0.1, upper=0.5, callback=stop).fit(X, y)
+    assert all(((coef >= 0.1) & (coef <= 0.5)).all() for coef in [*seen, model.coef_])
+    with pytest.warns(ConvergenceWarning):
+        late = SmSVMClassifier(lower=0.1, upper=0.5, max_time=1e-9).fit(X, y)
+    assert is_within(late, 0.1, 0.5)
+
+
+def test_a_fit_goes_on_from_its_checkpoint(tmp_path):
+    whole, path = SmSVMClassifier(**GIVEN).fit(X_bc, y_bc), tmp_path / "state"
+    model = stopped(SmSVMClassifier(**GIVEN), path, 3, X_bc, y_bc)
+    with pytest.raises(ValueError, match=r"is of another fit: .*upper"):
+        clone(model).set_params(upper=0.3, checkpoint=path).fit(X_bc, y_bc)
+    again = model.set_params(checkpoint=path).fit(X_bc, y_bc)
+    assert np.array_equal(again.coef_, whole.coef_) and again.n_iter_ == whole.n_iter_
