@@ -121,7 +121,7 @@ class SmSVMClassifier(LinearClassifier):
     n_iter_ : int
         Newton steps of the class that took most.
     n_passes_ : float
-        Reads of the data, in reads of all of it, summed over the classes.
+        Reads of the data, in reads of all of it, summed over the classes: one that serves several counts for each.
     history_ : dict of arrays, one entry an evaluation
         class, passes (reads of the data), seconds, seconds_look, seconds_system, seconds_search (cumulative),
         objective, gap, step, smoothing, active_features, active_rows. On a subset of the rows objective and gap are

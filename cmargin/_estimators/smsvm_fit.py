@@ -19,6 +19,7 @@ from cmargin._estimators.by_column import (
 )
 from cmargin._estimators.column_groups import check_groups, grouped
 from cmargin._estimators.progress import say
+from cmargin._estimators.together import solve_all_together
 from cmargin._estimators.validation import InvalidParameterError, check_parameter
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_CHECKPOINTER
@@ -131,7 +132,8 @@ class SmSVMFit:
         self.results = [Result(self._penalty_of(c).start(np.zeros(p)), status="waiting") for c in every]
         self.start, self.checkpointer = None, checkpointer
         self.settings = settings_of(e, clock=self.clock)
-        about = ProblemStats(self.problem.loss, self.problem.penalty, p, len(labels), self.warm is not None)
+        about = ProblemStats(self.problem.loss, self.problem.penalty, p, len(labels), self.warm is not None,
+                             may_share=e.callback is None and not checkpointer.active)
         refuse(about, self.settings, source.describe())
         self.shared = Shared(source, self.problem, about, weights, self.intercept)
         self.shared.learn(self.settings)
@@ -190,6 +192,7 @@ class SmSVMFit:
             self._go_on_from(self.checkpointer.found)
         parts = Parts(self.checkpointer, self._rest)   # no attribute: it would be held by what it holds
         try:
+            solve_all_together(self)
             if self.source.shares_reads and n_classes > 1 and e.callback is None:
                 side_by_side((self.ways(c, self.n_threads, parts) for c in range(n_classes)), 1, "stopped",
                              self.interrupted.set, self.source.problems_at_once(n_classes), parts)

@@ -38,7 +38,8 @@ def run(options):
 
 
 def _smsvm(estimator, stats, problem):
-    problem = replace(problem, penalty=penalty_of(estimator, stats.n_rows, stats.n_features))
+    penalty = penalty_of(estimator, stats.n_rows, stats.n_features)
+    problem = replace(problem, penalty=penalty, may_share=True)
     settings = settings_of(estimator)
     refuse(problem, settings, stats)
     yield description(stats, problem)

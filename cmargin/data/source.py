@@ -81,6 +81,12 @@ class DataSource(Protocol):
     def dual_rows(self, intercept, free, weights, l2, loss):
         """What all problems share that are solved by the dual; its ``row_pass(signed_weight)`` is a `DualPass`."""
 
+    def lane_rows(self, weights, l2, l2_bias, n_problems):
+        """`LaneRows`: what problems of the squared hinge share that are solved side by side, in memory.
+
+        ``l2_bias``: None without an intercept, 0 where it is free.
+        """
+
     def score_blocks(self, Y, weight, n_threads):
         """`ScoreBlocks`: one-vs-rest problems, the columns of the sparse indicator ``Y``, block by block together."""
 

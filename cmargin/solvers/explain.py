@@ -12,6 +12,7 @@ STAGES = {
     "rank": "Trial of {rank}, at a relative step of {step:g}",
     "longer_step": "Trial of a relative step of {step:g}",
     "shorter_step": "Trial of a relative step of {step:g}",
+    "together": "Conjugate gradients of all problems side by side",
     "dual": "Dual: coordinate descent in the dual variables",
     "products": "Newton steps by Hessian-vector products",
     "reduced": "Newton steps in as many unknowns as rows",

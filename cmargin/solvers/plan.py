@@ -5,6 +5,7 @@ the outcomes of the stages before. Nothing is read for it. Where a choice needs 
 stage is a "probe", and the number arrives as its outcome. The numbers by which it chooses are in
 `cmargin.solvers.cost`; `cmargin.solvers.newton.stages` does what it says.
 
+    together   conjugate gradients of many problems side by side
     probe      measure a number of the rows
     dual       sweeps of the dual, perhaps given up
     products   Newton steps by conjugate gradients, perhaps given up
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cmargin._core.lanes._lane_batch import LANE_COUNT
 from cmargin.data.loss import HINGE, Loss
 from cmargin.solvers import cost, prices
 from cmargin.solvers.penalty import ElasticNet
@@ -36,6 +38,7 @@ class ProblemStats:
     warm: bool = False         # weights to begin with are given
     has_dual: bool = True      # False: the sweeps of the dual do not know it, nor does the working set: rows have
     # offsets, or dual variables a fixed sum
+    may_share: bool = False    # whoever fits would have all problems solved side by side
 
 
 @dataclass(frozen=True)
@@ -72,15 +75,19 @@ class Stage:
 
 AGAIN = "reduced_again"        # with every digit of the rows, to half of tol
 # Outcomes after which another stage follows; after any other the problem is at its end.
-FOLLOWED = {"dual": ("left", "uncertain", "skipped"), "products": ("left", "skipped"), "reduced": ("done", "skipped"),
+FOLLOWED = {"together": ("left",),
+            "dual": ("left", "uncertain", "skipped"), "products": ("left", "skipped"), "reduced": ("done", "skipped"),
             "subset": ("done", "empty", "skipped"), "certify": ("running", "skipped")}
 
 
 def next_stage(stats, problem, settings, outcomes):
     """The `Stage` that follows ``outcomes``, of the stages and probes before, in their order; None at the end."""
     outcome_of = {outcome.what or outcome.kind: outcome for outcome in outcomes}
+    if "together" not in outcome_of and are_solved_together(stats, problem, settings):
+        return Stage("together", f"{problem.n_problems} problems share every read of the rows",
+                     "a problem that this does not prove is solved alone")
     last = next((outcome for outcome in reversed(outcomes) if outcome.kind != "probe"), None)
-    if last is None:
+    if last is None or (last.kind == "together" and last.status == "left"):
         stage = dual_first(stats, problem, settings, outcome_of)
         if stage is not None:
             return stage
@@ -134,6 +141,21 @@ def refuse(problem, settings, stats):
         raise ValueError("linear_solver='dual' needs l1=0, l2>0 and line_search='exact'.")
     if solver == "woodbury" and (problem.penalty.has_kinks or search != "exact"):
         raise ValueError("linear_solver='woodbury' needs l1=0 and line_search='exact'.")
+
+
+def are_solved_together(stats, problem, settings):
+    """Whether there are enough problems of the squared hinge, on sparse rows, for all to go side by side.
+
+    Single precision is to be enough. Dense rows have no use for it: their products go by BLAS, and sweeps of the dual
+    need fewer (smsvm.md, "Many labels side by side").
+    """
+    return problem.may_share and problem.has_dual and problem.n_problems >= LANE_COUNT \
+        and settings.tol > np.finfo(np.float32).eps \
+        and problem.loss.name == "squared_hinge" and stats.here and stats.sparse and not problem.warm \
+        and type(problem.penalty) is ElasticNet and not problem.penalty.has_kinks and problem.penalty.l2 > 0 \
+        and settings.linear_solver == "auto" and settings.line_search == "exact" \
+        and settings.max_passes >= cost.SAMPLE_FROM_MAX_PASSES \
+        and 0 < stats.n_features <= stats.entries <= cost.COPY_UP_TO_ENTRIES
 
 
 # ---------------------------------------------------------------- the dual first

@@ -5,6 +5,7 @@
 from pathlib import Path
 
 import cmargin._core
+from cmargin._core.lanes._lane_batch import LANE_COUNT
 from cmargin._core.linalg import _blas, _blas_libraries, _eigh
 from cmargin._core.linalg._blas import lanes_here
 from cmargin._core.losses import _losses

@@ -1,0 +1,1 @@
+"""Many binary problems side by side, a lane of a vector each."""

@@ -1,0 +1,49 @@
+"""Many problems of a fit of SmSVM solved side by side, before those that this does not prove are solved alone."""
+
+import numpy as np
+
+from cmargin._estimators.progress import say
+from cmargin.solvers.explain import sentence
+from cmargin.solvers.newton.label_batches import solve_together
+from cmargin.solvers.plan import Outcome, next_stage
+
+
+def solve_all_together(fit):
+    """Where `next_stage` says so: results of ``fit``, a `SmSVMFit`, for all problems that come to a certificate."""
+    shared, settings = fit.shared, fit.settings
+    stage = next_stage(shared.stats, shared.about, settings, shared.known)
+    if stage is None or stage.kind != "together":
+        return
+    if fit.estimator.verbose >= 2:
+        say(fit.estimator, sentence(stage))
+    l2 = fit.problem.penalty.l2
+    l2_bias = None if not fit.intercept else 0.0 if fit.free is not None else l2
+    try:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            rows = fit.source.lane_rows(fit.weights, l2, l2_bias, len(fit.labels))
+            solve_together(rows, fit.labels.columns(), settings.tol, settings.max_passes, fit.n_threads,
+                           fit._between_slices, lambda proven, lo, hi: hear(fit, proven, lo, hi))
+    except BaseException:
+        fit.interrupted.set()
+        raise
+    shared.known.append(Outcome("together", "left"))
+    shared.learn(settings)
+
+
+def hear(fit, proven, lo, hi):
+    """Problems lo .. hi - 1 have come to their end."""
+    for c in range(lo, hi):
+        result, tell = fit.results[c], fit._teller(c)
+        result.passes = float(proven.steps[c] + 1)
+        result.objective, result.dual = float(proven.objective[c]), float(proven.dual[c])
+        if not result.gap <= fit.estimator.tol:
+            result.objective, result.dual = np.inf, 0.0              # it begins anew, alone
+            continue
+        result.w[:fit.m] = proven.w[c]
+        result.w[fit.m:] = proven.b[c]
+        result.n_iter, result.width, result.status = int(proven.steps[c]), 0.0, "converged"
+        seconds = fit.clock.seconds
+        result.history = [[result.passes, seconds, seconds, 0.0, 0.0, result.objective, result.gap, 1.0, 0.0,
+                           np.count_nonzero(proven.w[c]), proven.active[c]]]
+        if tell is not None:
+            tell(result)

@@ -1,0 +1,71 @@
+"""CSR rows in memory as problems of the squared hinge read them side by side, and the curvature that they share."""
+
+from itertools import pairwise
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from cmargin._core.lanes._lane_batch import LANE_COUNT, LaneBatch, Proven, SingleRows
+
+PAIRED = 2                    # batches come in pairs, for two threads to be even,
+PROBLEMS_PER_LANE = 4         # of about so many problems for every lane: the last ones of a batch leave lanes idle
+
+
+class LaneRows:
+    """Rows in single precision beside the rows as they are, and what all problems share.
+
+    ``weights`` (n,) of mean 1, or None; ``l2_bias``: None without an intercept, 0 where it is free.
+    """
+
+    def __init__(self, source, weights, l2, l2_bias, n_problems):
+        source = source.unrepeated()
+        X = source.X
+        self.X, self.n, self.m, self.l2, self.l2_bias = source.rows, source.n_rows, source.n_features, l2, l2_bias
+        self.s = np.ones(self.n) if weights is None else np.ascontiguousarray(weights, float)
+        self.s_single = self.s.astype(np.float32)
+        single = sp.csr_matrix((X.data.astype(np.float32, copy=False), X.indices, X.indptr), shape=X.shape)
+        self.rows = SingleRows(self.n, self.m, arrays_of(single), arrays_of(single.tocsc()))
+        self.inverse, self.scale = inverse_curvature(single, self.s, l2, l2_bias, n_problems)
+
+    def batches(self, positives, tol, most):
+        """`Proven` of all problems, whose rows are the columns of ``positives`` (n, n_problems), and their batches.
+
+        A batch is () -> `LaneBatch`, made when a thread has time for it: its memory is some hundred bytes a row. How
+        many there are goes by the problems alone.
+        """
+        n_problems, out = positives.shape[1], Proven(positives.shape[1], self.m)
+        n_batches = min(n_problems, PAIRED * -(-n_problems // (PAIRED * PROBLEMS_PER_LANE * LANE_COUNT)))
+        starts, rows = positives.indptr.astype(np.int64), positives.indices.astype(np.int64)
+        ends = np.linspace(0, n_problems, n_batches + 1).astype(int).tolist()
+
+        def batch(lo, hi):
+            return lambda: LaneBatch(self.rows, self.X, self.s, self.s_single, starts, rows, self.inverse, self.scale,
+                                     self.l2, self.l2_bias, tol, most, lo, hi, out)
+
+        return out, [batch(lo, hi) for lo, hi in pairwise(ends)]
+
+
+def arrays_of(A):
+    """Of a CSR or CSC matrix, as `SingleRows` has them."""
+    return A.indptr.astype(np.int64), A.indices.astype(np.int32, copy=False), A.data
+
+
+def inverse_curvature(X, s, l2, l2_bias, n_problems):
+    """(m, m) and None, or None and (m,): the inverse of the curvature at w = 0, or of its diagonal.
+
+    It is l2 I + (2/N) sum_i s_i (x_i - mean)(x_i - mean)', as every row has slack there, and an intercept that is free
+    goes where the rows go. All of it is used where a product with it costs two reads of X at most, and its inverse one
+    read for every problem.
+    """
+    n, m = X.shape
+    mean = np.zeros(m) if l2_bias is None else np.asarray(X.T @ s, float) / n
+    if m * m <= 2 * X.nnz and m**3 <= n_problems * X.nnz:
+        H = 2 / n * (X.T @ X.multiply(s[:, None]).tocsr()).toarray().astype(float) - 2 * np.outer(mean, mean)
+        H[np.diag_indices(m)] += l2
+        factor, failed = scipy.linalg.lapack.dpotrf(H)
+        if not failed:
+            inverse = np.triu(scipy.linalg.lapack.dpotri(factor)[0])
+            return np.ascontiguousarray(inverse + np.triu(inverse, 1).T, np.float32), None
+    diagonal = 2 / n * np.asarray(X.multiply(X).T @ s, float) - 2 * mean**2
+    return None, (1 / (l2 + np.maximum(diagonal, 0))).astype(np.float32)
