@@ -131,6 +131,7 @@ class SmSVMFit:
         self.warm = None if warm is None else [self._penalty_of(c).start(warm[c]) for c in every]
         self.results = [Result(self._penalty_of(c).start(np.zeros(p)), status="waiting") for c in every]
         self.start, self.checkpointer = None, checkpointer
+        self.in_vain: dict[int, float] = {}      # reads of problems that were not proven side by side
         self.settings = settings_of(e, clock=self.clock)
         about = ProblemStats(self.problem.loss, self.problem.penalty, p, len(labels), self.warm is not None,
                              may_share=e.callback is None and not checkpointer.active)
@@ -288,6 +289,7 @@ class SmSVMFit:
         ``parts``: the `Parts` of the fit's checkpoint.
         """
         yield from self._ways(c, n_threads, parts)
+        self.results[c].passes += self.in_vain.pop(c, 0)
         on_class = getattr(self.estimator, "_on_class", None)
         if on_class is not None:
             on_class(self.results[c].gap)

@@ -37,7 +37,8 @@ def hear(fit, proven, lo, hi):
         result.passes = float(proven.steps[c] + 1)
         result.objective, result.dual = float(proven.objective[c]), float(proven.dual[c])
         if not result.gap <= fit.estimator.tol:
-            result.objective, result.dual = np.inf, 0.0              # it begins anew, alone
+            fit.in_vain[c] = result.passes                           # it begins anew, alone
+            result.objective, result.dual, result.passes = np.inf, 0.0, 0.0
             continue
         result.w[:fit.m] = proven.w[c]
         result.w[fit.m:] = proven.b[c]

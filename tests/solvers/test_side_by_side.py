@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from cmargin import SmSVMClassifier
+from cmargin._estimators import together
 from cmargin.data.memory.source import MemorySource
 from cmargin.solvers.newton.label_batches import solve_together
 from tests.kernels.api import LANE_COUNT
@@ -118,7 +119,10 @@ def test_what_side_by_side_does_not_prove_is_solved_alone():
     X, Y = drawn(2, n_labels=20)
     far = sp.csr_matrix(X.multiply(np.where(np.arange(40) % 2, 1e4, 1.0)))
     model = fitted(far, Y, C=1e3, max_passes=2000)
+    one_by_one = fitted(far, Y, C=1e3, max_passes=2000, callback=lambda estimator: False)
     assert (model.duality_gap_ <= 1e-4).all()
+    again = model.objective_ == one_by_one.objective_                 # to the bit
+    assert again.any() and model.n_passes_ >= one_by_one.n_passes_ + again.sum()
 
 
 @pytest.mark.parametrize("unit", [1e-25, 1e25, 1e40])
@@ -157,6 +161,24 @@ def test_time_that_is_over_leaves_a_usable_model():
     with pytest.warns(UserWarning, match="max_time"):
         model = fitted(X, Y, max_time=1e-9)
     assert np.isfinite(model.coef_).all() and model.predict(X).shape == Y.shape
+
+
+def test_an_interrupt_leaves_what_is_proven(monkeypatch):
+    X, Y = drawn(1, n_labels=200)
+    told = []
+
+    def hear_one(fit, proven, lo, hi):
+        told.extend(range(lo, hi))
+        heard(fit, proven, lo, hi)
+        raise KeyboardInterrupt
+
+    heard = together.hear
+    monkeypatch.setattr(together, "hear", hear_one)
+    model = SmSVMClassifier(loss="squared_hinge", C=1.0, n_jobs=1)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert 0 < len(told) < 200 and (model.duality_gap_[told] <= 1e-4).all()
+    assert np.isfinite(model.coef_).all() and np.isfinite(model.objective_).all()
 
 
 def test_a_callback_or_a_checkpoint_leaves_each_problem_to_itself(tmp_path):
