@@ -190,6 +190,16 @@ def test_a_callback_or_a_checkpoint_leaves_each_problem_to_itself(tmp_path):
     np.testing.assert_allclose(model.objective_, kept.objective_, rtol=2e-4)
 
 
+def test_offsets_leave_each_problem_to_itself():
+    X, Y = drawn(0, n_labels=20)
+    offset = np.random.default_rng(0).normal(size=(300, 20))
+    parameters = {"loss": "squared_hinge", "C": 1.0}
+    model = SmSVMClassifier(**parameters).fit(X, Y, offset=offset)
+    alone = SmSVMClassifier(**parameters, callback=lambda estimator: False).fit(X, Y, offset=offset)
+    np.testing.assert_allclose(model.objective_, alone.objective_, rtol=2e-4)
+    assert len(model.history_["passes"]) > 20
+
+
 def test_the_plan_says_so(capsys):
     X, Y = drawn(0, n_labels=20)
     fitted(X, Y, verbose=2)
