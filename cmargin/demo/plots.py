@@ -1,4 +1,4 @@
-"""The two plots of the demo. Figures are drawn without pyplot: no window, no state left behind."""
+"""The plots of the demo. Figures are drawn without pyplot: no window, no state left behind."""
 
 import os
 
@@ -52,6 +52,25 @@ def optimum(results):
     return figure
 
 
+def accuracies(results):
+    """Accuracy against time; every point is a fit of its own, of more passes or iterations."""
+    figure = Figure(figsize=(7.5, 5), layout="constrained")
+    axes = figure.subplots()
+    styles = styles_of(results)
+    for result in results:
+        color, marker, dashes = styles[result.classifier]
+        seconds, accuracy = result.accuracy
+        axes.plot(seconds, 100 * accuracy, color=color, marker=marker, linestyle=dashes, linewidth=2, markersize=7,
+                  label=result.classifier)
+    axes.set(xscale="log", xlabel="training time (s)", ylabel="accuracy on rows not trained on (%)",
+             title="From which of 50 places in two photographs do 5 x 5 pixels come?")
+    plain_log_axis(axes.xaxis)
+    axes.grid(which="major", color="0.88")
+    axes.set_axisbelow(True)
+    legend_below(figure, axes)
+    return figure
+
+
 def margin_errors(results):
     """Share of test rows whose margin is at most theta (BSN eq. 7).
 
@@ -67,9 +86,9 @@ def margin_errors(results):
         highest = max(highest, 100 * error[len(theta) // 2])
         axes.plot(theta, 100 * error, color=color, linestyle=dashes, linewidth=2, label=result.classifier)
     axes.axvline(0.5, color="0.6", linewidth=1)
-    axes.set(xlabel=r"margin threshold $\theta$ (posterior of the true class, 0 to 1)", xlim=(0, 1),
-             ylabel=r"test rows with a margin of at most $\theta$ (%)", ylim=(0, 2.5 * highest),
-             title="digits: how sure they are of rows that they get wrong, left of the line")
+    axes.set(xlabel="probability given to the true class", xlim=(0, 1), ylim=(0, min(105, 2.5 * highest)),
+             ylabel="rows whose true class is given at most that (%)",
+             title=f"{results[0].data_set}: how sure they are, of rows that they get wrong left of the line")
     axes.grid(color="0.88")
     axes.set_axisbelow(True)
     legend_below(figure, axes)
@@ -78,7 +97,8 @@ def margin_errors(results):
 
 def save_plots(results, out):
     """Write the plots as PNG files into folder ``out``; returns their paths."""
-    drawn = {"demo_optimum.png": (optimum, "distance"), "demo_margin_error.png": (margin_errors, "margin_error")}
+    drawn = {"demo_optimum.png": (optimum, "distance"), "demo_accuracy.png": (accuracies, "accuracy"),
+             "demo_margin_error.png": (margin_errors, "margin_error")}
     paths = []
     for name, (draw, curve) in drawn.items():
         shown = [result for result in results if getattr(result, curve) is not None]

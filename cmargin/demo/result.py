@@ -31,6 +31,7 @@ class Result:
     gap: float | None                   # relative distance from the minimum: of cmargin certified, of others measured
     seconds: float
     distance: tuple | None = None       # seconds, and how far from the minimum: two arrays
+    accuracy: tuple | None = None       # seconds, and accuracy on the test rows: two arrays
     margin_error: tuple | None = None   # thresholds, and the margin error of the test rows
 
 
