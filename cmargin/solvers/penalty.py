@@ -5,6 +5,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 
+SMALLEST, LARGEST = float(np.finfo(float).tiny), float(np.finfo(float).max)
+
+
+def times(weight, factor):
+    """Weights of a penalty times a factor; what is above 0 stays so, and finite."""
+    with np.errstate(over="ignore"):
+        return np.where(weight > 0, np.clip(weight * np.float64(factor), SMALLEST, LARGEST), 0.0)
+
+
 class ColumnGroups:
     """Groups of the columns of a problem, each column in one: as arrays, for the compiled solver."""
 
@@ -26,15 +35,6 @@ class ColumnGroups:
         """Those of some columns, ascending, each group with the weight that it has."""
         kept, of = np.unique(self.of[columns], return_inverse=True)
         return ColumnGroups(of, self.weight[kept])
-
-
-SMALLEST, LARGEST = float(np.finfo(float).tiny), float(np.finfo(float).max)
-
-
-def times(weight, factor):
-    """Weights of a penalty times a factor; what is above 0 stays so, and finite."""
-    with np.errstate(over="ignore"):
-        return np.where(weight > 0, np.clip(weight * np.float64(factor), SMALLEST, LARGEST), 0.0)
 
 
 @dataclass(frozen=True)
