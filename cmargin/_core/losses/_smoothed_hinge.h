@@ -9,6 +9,14 @@
 
 #include "_simd.h"
 
+/* loops with constants of their callers, which are CLONES: left to itself the compiler makes one function of them, for
+ * the baseline processor */
+#if defined(__GNUC__)
+#define IN_CLONES __attribute__((always_inline)) static inline
+#else
+#define IN_CLONES static inline
+#endif
+
 /* written out: the compiler vectorises these, and not fmax and fmin */
 static inline double positive(double x) { return x > 0 ? x : 0; }
 static inline double at_most_1(double x) { return x > 1 ? 1 : x; }
@@ -59,11 +67,11 @@ typedef struct {
 /* What an evaluation asks of n rows, no sums yet. For every row: parts[0] s F(line), [1] -s F'(line) change, [2] s
  * max(0, u), [3] s F(next), [4] s a_hat for y = +1, [5] -s a_hat for y = -1, [6] s h; r: s y F'(next); curvature: s h,
  * 0 below the floor. */
-static inline void hinge_rows_by(const int primal, const int tangents, const hinge_step *at, ptrdiff_t n,
-                                 const double *restrict signed_weight,
-                                 const double *restrict slack, const double *restrict change,
-                                 const double *restrict dual, double *restrict dual_next, double *restrict parts,
-                                 ptrdiff_t ld, double *restrict r, double *restrict curvature) {
+IN_CLONES void hinge_rows_by(const int primal, const int tangents, const hinge_step *at, ptrdiff_t n,
+                             const double *restrict signed_weight,
+                             const double *restrict slack, const double *restrict change,
+                             const double *restrict dual, double *restrict dual_next, double *restrict parts,
+                             ptrdiff_t ld, double *restrict r, double *restrict curvature) {
     const double step = at->step, w0 = at->line_width, w1 = at->width, floor = at->floor;
     const double keep = at_most_1(step); /* the dual variable goes as far as the primal one */
     INDEPENDENT

@@ -9,14 +9,6 @@
 
 #include "_smoothed_hinge.h"
 
-/* loops with constants of their callers, which are CLONES: left to itself the compiler makes one function of them, for
- * the baseline processor */
-#if defined(__GNUC__)
-#define WITH_KINKS __attribute__((always_inline)) static inline
-#else
-#define WITH_KINKS static inline
-#endif
-
 typedef struct {
     double up;
     double down;
@@ -89,11 +81,11 @@ static inline double kinks_dual_curvature(const two_kinks *of, const kinks_share
 
 /* As `hinge_rows_by`. parts[2] is s F(u) without smoothing; parts[4] and [5] are the positive and the negative s y
  * a_hat: with y = 1 they tell the signs of a_hat. */
-WITH_KINKS void two_kinks_rows_by(const int primal, const int mirrored, const hinge_step *at, const two_kinks *of,
-                                  ptrdiff_t n, const double *restrict signed_weight, const double *restrict slack,
-                                  const double *restrict change, const double *restrict dual,
-                                  double *restrict dual_next, double *restrict parts, ptrdiff_t ld,
-                                  double *restrict r, double *restrict curvature) {
+IN_CLONES void two_kinks_rows_by(const int primal, const int mirrored, const hinge_step *at, const two_kinks *of,
+                                 ptrdiff_t n, const double *restrict signed_weight, const double *restrict slack,
+                                 const double *restrict change, const double *restrict dual,
+                                 double *restrict dual_next, double *restrict parts, ptrdiff_t ld,
+                                 double *restrict r, double *restrict curvature) {
     const double step = at->step, w0 = at->line_width, w1 = at->width, floor = at->floor;
     const double keep = at_most_1(step);
     const two_kinks kinks = *of;
@@ -140,11 +132,11 @@ CLONES static void two_kinks_rows(const hinge_step *at, const two_kinks *of, ptr
 
 /* weight: s h at u = slack - pending change, as the evaluations sum it, 0 below the floor. ``dual`` NULL: from the
  * primal point alone. */
-WITH_KINKS void two_kinks_curvatures_by(const int primal, const int mirrored, const two_kinks *of, double width,
-                                        double pending, double floor, ptrdiff_t n,
-                                        const double *restrict signed_weight, const double *restrict slack,
-                                        const double *restrict change, const double *restrict dual,
-                                        double *restrict weight) {
+IN_CLONES void two_kinks_curvatures_by(const int primal, const int mirrored, const two_kinks *of, double width,
+                                       double pending, double floor, ptrdiff_t n,
+                                       const double *restrict signed_weight, const double *restrict slack,
+                                       const double *restrict change, const double *restrict dual,
+                                       double *restrict weight) {
     const two_kinks kinks = *of;
     const kinks_shares shares = shares_at(of, width);
     INDEPENDENT
@@ -170,9 +162,9 @@ CLONES static void two_kinks_curvatures(const two_kinks *of, double width, doubl
 }
 
 /* out: sum s F(u - t change), its slope and curvature in the step t */
-WITH_KINKS void two_kinks_line_by(const int mirrored, const two_kinks *of, ptrdiff_t n,
-                                  const double *restrict signed_weight, const double *restrict slack,
-                                  const double *restrict change, double step, double width, double *restrict out) {
+IN_CLONES void two_kinks_line_by(const int mirrored, const two_kinks *of, ptrdiff_t n,
+                                 const double *restrict signed_weight, const double *restrict slack,
+                                 const double *restrict change, double step, double width, double *restrict out) {
     double value[LANES] = {0}, slope[LANES] = {0}, curvature[LANES] = {0};
     const two_kinks kinks = *of;
     ptrdiff_t i = 0;
