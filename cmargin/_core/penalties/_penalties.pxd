@@ -98,6 +98,13 @@ cdef inline bint is_held(const penalty_t *penalty, Py_ssize_t j, double w) noexc
     return w == 0
 
 
+cdef inline Py_ssize_t leader(const penalty_t *penalty, Py_ssize_t j) noexcept nogil:
+    # the first of the columns that are held at zero together with column j
+    if penalty.kind == GROUP_NORMS and j != penalty.free:
+        return penalty.groups.member[penalty.groups.first[penalty.groups.of[j]]]
+    return j
+
+
 cdef inline bint is_used(const penalty_t *penalty, Py_ssize_t j, const double *w) noexcept nogil:
     # whether column j, or another of its group, is not at zero, or not where it may rest
     if penalty.kind == BY_COLUMN:

@@ -1,7 +1,7 @@
 """The curvature block of a Newton step: which columns it has, and the direction that it gives."""
 
 from libc.math cimport INFINITY
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from cmargin._core.newton._point cimport objective_size, rounding_of
 from cmargin._core.newton.direction._group_model cimport group_minimum, group_work_size
@@ -9,9 +9,9 @@ from cmargin._core.newton.direction._system cimport (
     MODEL_LEFT, MODEL_ROUNDS, MODEL_TOL, SMOOTH_MODEL_TOL, allows_rounding, curvature_is_lost, l1_minimum,
     l1_work_size, solve_after_ridge, solve_upper,
 )
-from cmargin._core.penalties._penalties cimport has_kinks, is_grouped, is_sharp, is_used, rests, steepness
+from cmargin._core.penalties._penalties cimport has_kinks, is_grouped, is_sharp, is_used, leader, rests, steepness
 from cmargin._core.penalties._penalty cimport BY_COLUMN
-from cmargin._core.util._sorting cimport sort_with_index
+from cmargin._core.util._sorting cimport sort_places
 
 cdef double NEAR = 0.8                   # part of the l1 weight: columns of a larger gradient may soon be in use
 cdef double HIDDEN = 1e-4                # of the objective, or of itself if more: what rounding may change by a step
@@ -31,27 +31,45 @@ cdef bint may_be_used(const newton_state *at, Py_ssize_t j) noexcept nogil:
 cdef void choose_columns(newton_state *at) noexcept nogil:
     # the block at the next evaluation: columns in use and those about to be, the gradient near the l1 weight; of too
     # many the steepest first: the others come later
-    cdef Py_ssize_t j, found = 0, used = 0, room
-    cdef bint always, in_use
+    cdef double *key = at.point.scratch          # (p,) of columns that lead their group
+    cdef Py_ssize_t j, lead, found = 0, used = 0, room
+    cdef bint in_use
     for j in range(at.p):
-        in_use = is_used(&at.penalty.step, j, at.point.w)
+        lead = leader(&at.penalty.step, j)
+        if lead == j:
+            in_use, key[j] = is_used(&at.penalty.step, j, at.point.w), INFINITY
+            if in_use or not is_sharp(&at.penalty.step, j):
+                key[j] = -INFINITY
+            elif may_be_used(at, j):
+                key[j] = -steepness(&at.penalty.step, j, at.point.g)
+        else:
+            in_use = key[lead] == -INFINITY
         used += in_use
-        always = in_use or not is_sharp(&at.penalty.step, j)
-        if always or may_be_used(at, j):
-            at.curvature.active[found], at.l1_block.keys[found] = j, -INFINITY
-            if not always:
-                at.l1_block.keys[found] = -steepness(&at.penalty.step, j, at.point.g)
+        if not key[lead] == INFINITY:
+            at.curvature.active[found], at.l1_block.keys[found] = j, key[lead]
             found += 1
-    room = max(WORKING_SET, 2 * used)
-    if found > room:
-        sort_with_index(found, at.l1_block.keys, at.curvature.active)
-        while is_grouped(&at.penalty.step) and room < found and at.l1_block.keys[room] == at.l1_block.keys[room - 1]:
-            room += 1                            # a group is there as a whole
-        found = room
-        for j in range(found):
-            at.l1_block.keys[j] = at.curvature.active[j]
-        sort_with_index(found, at.l1_block.keys, at.curvature.active)
-    at.curvature.n_active = found
+    # groups bring their neighbours: with a quarter of the room they took no more steps, and half of the time
+    room = max(WORKING_SET // 4 if is_grouped(&at.penalty.step) else WORKING_SET, 2 * used)
+    at.curvature.n_active = found if found <= room else keep_steepest(at, found, room)
+
+
+cdef Py_ssize_t keep_steepest(newton_state *at, Py_ssize_t found, Py_ssize_t room) noexcept nogil:
+    # of the columns found those of the ``room`` smallest keys, of equal ones the first, or with groups all: how many
+    cdef double *key = at.l1_block.keys
+    cdef double *sorted_key = at.point.scratch
+    cdef double last = room - 1
+    cdef Py_ssize_t i, equal = room, kept = 0
+    memcpy(sorted_key, key, found * sizeof(double))
+    sort_places(found, sorted_key, 1, &last)
+    last = sorted_key[room - 1]
+    for i in range(found):
+        equal -= key[i] < last
+    for i in range(found):
+        if key[i] < last or (key[i] == last and (equal > 0 or is_grouped(&at.penalty.step))):
+            equal -= key[i] == last
+            at.curvature.active[kept] = at.curvature.active[i]
+            kept += 1
+    return kept
 
 
 cdef bint columns_wait(const newton_state *at) noexcept nogil:
@@ -61,7 +79,7 @@ cdef bint columns_wait(const newton_state *at) noexcept nogil:
     for j in range(at.p):
         if i < at.curvature.n_active and at.curvature.active[i] == j:
             i += 1
-        elif not rests(&at.penalty.step, j, at.point.w, at.point.g, 1):
+        elif leader(&at.penalty.step, j) == j and not rests(&at.penalty.step, j, at.point.w, at.point.g, 1):
             return True
     return False
 
