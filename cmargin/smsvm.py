@@ -9,6 +9,7 @@ from sklearn.utils.metaestimators import available_if
 
 from cmargin._estimators.base import LinearClassifier, keeps_last_fit
 from cmargin._estimators.docs import Callback, CheckpointFile, ClassWeight, RandomState
+from cmargin._estimators.joint_fit import joint_fit, refuse_parameters, refuse_rows
 from cmargin._estimators.labels import Labels, code_labels, of_mean_1, signs_met
 from cmargin._estimators.leave_one_out import LeaveOneOut, leave_one_out
 from cmargin._estimators.offset_fit import fit_with_offset
@@ -104,6 +105,9 @@ class SmSVMClassifier(LinearClassifier):
         Bounds of the weights, infinite ones allowed; ``lower=0``: no weight is negative. None: there are none. The
         intercept has none, and all classes have the same. Weights are within them exactly. Bounds, and an l2 or l1 by
         column, need ``linear_solver`` "auto" or "cholesky" and ``line_search="exact"``.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        "crammer_singer": one problem of all classes, the mean of s_i max_c (1[c != y_i] + h_c(x_i) - h_{y_i}(x_i)) in
+        place of the hinges, l2/2 |W|^2 (Crammer and Singer 2001); rows in memory, loss "hinge" and l1=0 alone.
 
     Attributes
     ----------
@@ -152,7 +156,7 @@ class SmSVMClassifier(LinearClassifier):
                  random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0,
                  callback: Callback = None, checkpoint: CheckpointFile = None, class_weight_on: str = "rows",
                  delta: float = 1.0, groups: Any = None, lower: ArrayLike | None = None,
-                 upper: ArrayLike | None = None) -> None:
+                 upper: ArrayLike | None = None, multi_class: str = "ovr") -> None:
         self.l2 = l2
         self.C = C
         self.l1 = l1
@@ -180,6 +184,7 @@ class SmSVMClassifier(LinearClassifier):
         self.groups = groups
         self.lower = lower
         self.upper = upper
+        self.multi_class = multi_class
 
     @keeps_last_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, comm: Any = None, offset: Any = None) -> Self:
@@ -206,6 +211,8 @@ class SmSVMClassifier(LinearClassifier):
         """
         if offset is None:
             return self._fit(X, y, sample_weight, comm)
+        if self._is_joint:
+            raise ValueError("multi_class='crammer_singer' takes no offset yet.")
         fit_with_offset(self, X, y, sample_weight, comm, offset)
         return self
 
@@ -224,7 +231,10 @@ class SmSVMClassifier(LinearClassifier):
         check_parameter(self, "penalize_intercept", self.penalize_intercept, flag=True)
         check_parameter(self, "class_weight_on", self.class_weight_on, options=("rows", "positives"))
         check_parameter(self, "delta", self.delta, real=POSITIVE)
+        check_parameter(self, "multi_class", self.multi_class, options=("ovr", "crammer_singer"))
         self._check_shared()
+        if self._is_joint:
+            refuse_parameters(self)
 
     def _loss(self):
         """`Loss`: a parameter of a loss joins its name here."""
@@ -233,7 +243,18 @@ class SmSVMClassifier(LinearClassifier):
     _takes_places = True
     _leaves_out_weightless = False
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = not self._is_joint
+        return tags
+
+    @property
+    def _is_joint(self):
+        return self.multi_class == "crammer_singer"
+
     def _refuse_over_places(self, how):
+        if self._is_joint:
+            raise ValueError(f"multi_class='crammer_singer' needs all rows in one place; {how} use 'ovr'.")
         if self.linear_solver in ("dual", "woodbury"):
             raise ValueError(f"linear_solver={self.linear_solver!r} needs all rows in one place; {how} use "
                              "'auto', 'cholesky' or 'cg'.")
@@ -249,6 +270,11 @@ class SmSVMClassifier(LinearClassifier):
             codes = codes.astype(np.min_scalar_type(len(classes)))
         return Labels(classes, codes, positives), weights, total_weight
 
+    def _trained(self, source, sample_weight, begin, checkpointer):
+        if self._is_joint:                       # before weights of labels could make binary problems of them
+            refuse_rows(source)
+        return super()._trained(source, sample_weight, begin, checkpointer)
+
     def _train(self, source, sample_weight, begin, checkpointer):
         if source.agreed is not None:
             labels, weights, total_weight = source.agreed, None, source.agreed.total_weight
@@ -258,6 +284,8 @@ class SmSVMClassifier(LinearClassifier):
             labels, weights, total_weight = self._labels_and_weights(source, sample_weight)
         if self._goes_on:
             self._check_last_fit(source, labels.classes, labels.multilabel)
+        if self._is_joint:
+            return joint_fit(self, source, labels, weights, total_weight, begin)
         return SmSVMFit(self, source, labels, weights, total_weight, begin, checkpointer).trained()
 
     def path(self, X: Any, y: Any, sample_weight: Any = None, *, l2s: Sequence[float] | None = None,

@@ -240,6 +240,9 @@ class SmSVMClassifierCV(PenaltySearch):
         classes, codes, _ = code_labels(y)
         if self._estimator.checkpoint is not None:
             raise ValueError("The fits of a search take no checkpoint of their own; give it to SmSVMClassifierCV.")
+        if self._estimator.multi_class != "ovr":
+            raise ValueError("A search follows paths of binary problems: its estimator needs multi_class='ovr', got "
+                             f"{self._estimator.multi_class!r}; sklearn.model_selection.GridSearchCV takes it.")
         estimator = clone(self._estimator).set_params(l2=None, C=None, l1=0.0)       # which the grid replaces
         estimator._check_for(None)
         check_list(estimator, is_indicator(y))

@@ -71,6 +71,8 @@ def leave_one_out(estimator, X, y, sample_weight=None):
     check_is_fitted(estimator)
     estimator._check_parameters()
     refuse_by_column(estimator, "leave_one_out")
+    if estimator.multi_class != "ovr":
+        raise ValueError(f"leave_one_out needs multi_class='ovr'; got {estimator.multi_class!r}.")
     X, y, sample_weight = check_data(estimator, X, y, sample_weight, reset=False)
     check_loss(estimator)
     source = source_of(X, y)

@@ -206,6 +206,8 @@ def refuse_what_a_path_has_no_use_for(estimator, source, sample_weight):
     for name in ("callback", "checkpoint"):
         if getattr(estimator, name) is not None:
             raise ValueError(f"A path takes no {name} yet; its fits are short, and max_time keeps what is done.")
+    if estimator.multi_class != "ovr":
+        raise ValueError(f"A path needs multi_class='ovr'; got {estimator.multi_class!r}.")
     if estimator.line_search != "exact":
         raise ValueError(f"A path needs line_search='exact'; got {estimator.line_search!r}.")
     if getattr(estimator, "groups", None) is not None:

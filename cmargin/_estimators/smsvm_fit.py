@@ -108,12 +108,14 @@ class SmSVMFit:
 
     kind = "binary problems"
 
-    def __init__(self, estimator, source, labels, weights, total_weight, started, checkpointer=NO_CHECKPOINTER):
+    def __init__(self, estimator, source, labels, weights, total_weight, started, checkpointer=NO_CHECKPOINTER,
+                 l2_factor=1.0):
         """``weights``: of mean 1, or None; ``total_weight``: their sum as they were given."""
         e, penalty, self.all_columns = estimator, penalty_of(estimator, total_weight, source.n_features), \
             source.n_features
         penalty = grouped(penalty, getattr(e, "groups", None), source.n_features,
                           e.fit_intercept and e.penalize_intercept)
+        penalty = replace(penalty, l2=l2_factor * penalty.l2)
         self.occurring = occurring_columns(source, penalty)        # of X; None: all
         if self.occurring is not None:
             source = source.of_columns(self.occurring)

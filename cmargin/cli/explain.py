@@ -38,6 +38,10 @@ def run(options):
 
 
 def _smsvm(estimator, stats, problem):
+    if estimator.multi_class != "ovr" and problem.n_problems > 1:
+        yield description(stats, problem, f"{problem.n_problems} classes together")
+        yield "1. Sweeps over the dual variables of the joint hinge, all classes of a row at once."
+        return
     penalty = penalty_of(estimator, stats.n_rows, stats.n_features)
     problem = replace(problem, penalty=penalty, may_share=True)
     settings = settings_of(estimator)

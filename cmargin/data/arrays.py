@@ -3,6 +3,8 @@
 import numpy as np
 import scipy.sparse as sp
 
+FULL = 2.5                   # numbers of a dense copy for an entry of CSR rows, at most
+
 
 def joined(parts):
     """Rows of several arrays or CSR matrices, one below the other."""

@@ -20,6 +20,9 @@ class RowsElsewhere(Described):
     def dual_rows(self, intercept, free, weights, l2, loss):
         self.refuse("linear_solver='dual'")
 
+    def joint_rows(self, labels, weight, n_classes, l2, intercept, free, stream):
+        self.refuse("multi_class='crammer_singer'")
+
     def softmax_pass(self, labels, weight, n_classes, intercept, n_threads):
         self.refuse("The multinomial optimum")
 

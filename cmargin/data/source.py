@@ -87,6 +87,9 @@ class DataSource(Protocol):
         ``l2_bias``: None without an intercept, 0 where it is free.
         """
 
+    def joint_rows(self, labels, weight, n_classes, l2, intercept, free, stream):
+        """`JointRows`: the dual of the joint hinge of ``labels``, (n_rows,) of 0 .. n_classes - 1."""
+
     def score_blocks(self, Y, weight, n_threads):
         """`ScoreBlocks`: one-vs-rest problems, the columns of the sparse indicator ``Y``, block by block together."""
 

@@ -5,6 +5,8 @@ from cmargin._core.rows._dual_rows cimport dual_rows
 
 cdef enum:
     MOVES = 3                        # sweeps before the last whose moves are kept
+    DIRECTIONS = MOVES + 1
+    MOST_LOSSES = 7                  # that count: at most 16 sweeps are made without a step
 
 
 cdef struct dual_moves:
@@ -19,6 +21,13 @@ cdef struct dual_moves:
     int resting                      # and sweeps for which none is tried
 
 
+cdef struct small_model:             # of the dual over the directions
+    double curvature[DIRECTIONS][DIRECTIONS]
+    double slope[DIRECTIONS]
+    double step[DIRECTIONS]
+    double square                    # |w|^2
+
+
 cdef struct move_gain:               # what a step adds
     double total                     # to the sum of what a adds to the bound,
     double balance                   # to sum a y
@@ -31,3 +40,6 @@ cdef bint rests(dual_moves *at) noexcept nogil
 # around a sweep: a and w end where they are best, and what has changed is the newest move
 cdef void begin_move(dual_moves *at, const dual_rows *rows) noexcept nogil
 cdef move_gain end_move(dual_moves *at, dual_rows *rows) noexcept nogil
+
+# the largest value of the model; False: no step worth a trial
+cdef bint best_step(small_model *model) noexcept nogil

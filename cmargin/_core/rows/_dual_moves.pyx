@@ -15,21 +15,10 @@ from libc.string cimport memcpy
 from cmargin._core.rows._dual_rows cimport dual_rows, gain_of, take_mean
 from cmargin._core.rows._tiles cimport add_row
 
-cdef enum:
-    DIRECTIONS = MOVES + 1
-    MOST_LOSSES = 7                  # that count: at most 16 sweeps are made without a step
-
 cdef double SHORTEST = 0.05          # lengths of a direction, below which a step along it is not worth a trial
 cdef double LONGEST = 1000.0         # lengths that such a step may be long: a longer one would be of rounding errors
 cdef double DEPENDENT = 1e-8         # part of a direction's square that is left beside those before it
 cdef double ROUNDED = 1e-14          # part of |w|^2: a shorter direction is no longer sum d y x, and would spoil w
-
-
-cdef struct small_model:             # of the dual over the directions
-    double curvature[DIRECTIONS][DIRECTIONS]
-    double slope[DIRECTIONS]
-    double step[DIRECTIONS]
-    double square                    # |w|^2
 
 
 cdef bint rests(dual_moves *at) noexcept nogil:

@@ -10,6 +10,7 @@ from cmargin._core.util._serialise cimport span
 cdef enum:
     RATE_OVER = 16                   # sweeps over which their rate of convergence is measured
     KEPT = RATE_OVER + 1
+    LONGEST_NAP = 7                  # sweeps that a row at its bound may be left out of, until the next evaluation
 
 cdef enum wish_id:
     ANOTHER_SWEEP, AN_EVALUATION, TO_GIVE_UP

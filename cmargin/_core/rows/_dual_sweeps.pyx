@@ -27,7 +27,6 @@ from cmargin._core.util._shapes cimport must_fit
 from cmargin._core.util._simd cimport PREFETCH, prefetch_of_six
 
 cdef enum:
-    LONGEST_NAP = 7                  # sweeps that a row at its bound may be left out of, until the next evaluation
     NEVER = 2147483647
 
 cdef double ENOUGH = 0.7             # part of the tolerance: a sweep's gap at which a first evaluation pays off

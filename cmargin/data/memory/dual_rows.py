@@ -21,6 +21,17 @@ def box_of(cost, loss):
     return upper, np.divide(facts["dual_bend"], cost, out=np.zeros(len(cost)), where=counts)
 
 
+def seen_from_mean(rows, density, square):
+    """The mean row (n_features,), its products with all rows (n,), and their squares seen from it, from ``square``."""
+    n, m = rows.shape
+    ones, nothing, everything, mean = np.ones(n), np.zeros(n), np.arange(n), np.zeros(m + 1)
+    plain = DualBlocks(rows, ones, ones, nothing, ones, 0.0, False, density, nothing)
+    plain.add(everything, ones / max(1, n), mean)
+    x_dot_mean, mean = plain.products(everything, mean), mean[:-1].copy()
+    around = square - 2 * x_dot_mean + mean @ mean
+    return mean, x_dot_mean, np.maximum(around, DIGITS * (square + mean @ mean))
+
+
 class DualRows:
     """What all problems on one matrix share.
 
@@ -56,12 +67,7 @@ class DualRows:
 
     def see_from_the_mean(self):
         """Subtract the mean row from all, without touching them: for sum a y = 0 that leaves the problem as it is."""
-        ones, everything, mean = np.ones(self.n_rows), np.arange(self.n_rows), np.zeros(self.n_features + 1)
-        plain = DualBlocks(self.rows, ones, ones, self.x_dot_mean, ones, 0.0, False, self.density, self.x_dot_mean)
-        plain.add(everything, ones / max(1, self.n_rows), mean)
-        self.x_dot_mean, mean = plain.products(everything, mean), mean[:-1].copy()
-        around = self.square - 2 * self.x_dot_mean + mean @ mean
-        self.square, self.mean = np.maximum(around, DIGITS * (self.square + mean @ mean)), mean
+        self.mean, self.x_dot_mean, self.square = seen_from_mean(self.rows, self.density, self.square)
 
     def row_pass(self, signed_weight):
         return DualRowPass(self, signed_weight)

@@ -6,6 +6,7 @@ from cmargin._core.rows._rows import Rows
 from cmargin._runtime.aligned import aligned_throughout
 from cmargin.data.arrays import dense
 from cmargin.data.memory.dual_rows import DualRows
+from cmargin.data.memory.joint_rows import JointRows
 from cmargin.data.memory.lane_rows import LaneRows
 from cmargin.data.memory.reduced_rows import WideRows
 from cmargin.data.memory.row_pass import MemoryRowPass
@@ -127,6 +128,9 @@ class MemorySource(Described):
 
     def lane_rows(self, weights, l2, l2_bias, n_problems):
         return LaneRows(self, weights, l2, l2_bias, n_problems)
+
+    def joint_rows(self, labels, weight, n_classes, l2, intercept, free, stream):
+        return JointRows(self, labels, weight, n_classes, l2, intercept, free, stream)
 
     def score_blocks(self, Y, weight, n_threads):
         return ScoreBlocks(self, Y, weight, n_threads)

@@ -11,7 +11,7 @@ rows>, so that w and c hardly couple.
 import numpy as np
 
 from cmargin._core.multinomial._inverse import ClassBlocks, Kronecker, rows_above
-from cmargin.data.arrays import dense, squares
+from cmargin.data.arrays import FULL, dense, squares
 from cmargin.data.memory.softmax_rows import SLICE_FLOPS
 
 SAMPLE = 1024                # rows behind S: the order of the matrix that is taken apart
@@ -25,7 +25,6 @@ MOST_FLOPS = 2e10            # of one class, as nobody looks at the clock: less 
 FIRST = 4                    # products before the first ClassInverse, at least
 LITTLE_READS = 12.0          # that one of more rows may cost even where one of the sample costs less
 PLENTY = 32                  # rows that count a column: more would not make a class's block any better
-FULL = 2.5                   # numbers of a dense copy for an entry of CSR rows, at most
 LITTLE = 0.1                 # of a class's mean curvature: a row of no more is not worth its part in the block
 
 
