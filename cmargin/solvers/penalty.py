@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-
 SMALLEST, LARGEST = float(np.finfo(float).tiny), float(np.finfo(float).max)
 
 
