@@ -115,7 +115,8 @@ class SmSVMFit:
             source.n_features
         penalty = grouped(penalty, getattr(e, "groups", None), source.n_features,
                           e.fit_intercept and e.penalize_intercept)
-        penalty = replace(penalty, l2=l2_factor * penalty.l2)
+        if l2_factor != 1:
+            penalty = penalty.in_units(l2_factor, 1.0, 1.0)
         self.occurring = occurring_columns(source, penalty)        # of X; None: all
         if self.occurring is not None:
             source = source.of_columns(self.occurring)
