@@ -82,7 +82,7 @@ class SmSVMOneClass(LinearScores, OutlierMixin, VersionInPickle, BaseEstimator):
     -----
     The origin stands for the outliers, so do not take the mean off the rows. Where they surround the origin the
     optimum is w = 0, which tells nothing apart: a warning says so. For clouds of any shape map the rows first, as by
-    `sklearn.kernel_approximation.Nystroem`.
+    ``sklearn.kernel_approximation.Nystroem``.
 
     With ``nu=1`` w is the mean of the rows, and rho any number from the largest score on; the largest score is taken.
 

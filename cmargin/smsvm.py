@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 from cmargin._estimators.base import LinearClassifier, keeps_last_fit
-from cmargin._estimators.docs import Callback, CheckpointFile, ClassWeight, RandomState
+from cmargin._estimators.docs import ByColumn, Callback, CheckpointFile, ClassWeight, RandomState
 from cmargin._estimators.joint_fit import joint_fit, refuse_parameters, refuse_rows
 from cmargin._estimators.labels import Labels, code_labels, of_mean_1, signs_met
 from cmargin._estimators.leave_one_out import LeaveOneOut, leave_one_out
@@ -50,7 +49,7 @@ class SmSVMClassifier(LinearClassifier):
         Weight of the l1 penalty, at least 0; an array has one for every column.
     loss : {"hinge", "squared_hinge", "logistic", "huberised_hinge", "modified_huber"}, default="hinge"
         F(z) = max(0, 1 - z), max(0, 1 - z)^2 or ln(1 + e^-z). "huberised_hinge", in u = 1 - z: 0 below 0, u^2 / (2
-        delta) up to ``delta``, then u - delta / 2. "modified_huber": max(0, 1 - z)^2 for z >= -1, else -4 z, as in
+        delta) up to delta, then u - delta / 2. "modified_huber": max(0, 1 - z)^2 for z >= -1, else -4 z, as in
         ``sklearn.linear_model.SGDClassifier``.
     tol : float, default=1e-4
         Relative duality gap, (objective - bound) / objective, at which a class is done.
@@ -97,7 +96,7 @@ class SmSVMClassifier(LinearClassifier):
         "positives": with three or more classes, a class weighs only in the problem where it is the positive one, as in
         LinearSVC and SGDClassifier. Problems are then trained one after the other, and ``C`` counts for each alone.
     delta : float, default=1.0
-        Of loss="huberised_hinge", above 0: over how much of a margin its parabola goes.
+        Of loss="huberised_hinge", above 0: the width of its quadratic part, in units of the margin.
     groups : array-like or None, default=None
         Columns whose weights are zero together or not at all: a label for each column, or lists of columns, every one
         once. In place of ``l1 |w|_1`` stands ``l1 sum_g sqrt(k_g) |w_g|`` over groups of k_g columns.
@@ -106,8 +105,9 @@ class SmSVMClassifier(LinearClassifier):
         intercept has none, and all classes have the same. Weights are within them exactly. Bounds, and an l2 or l1 by
         column, need ``linear_solver`` "auto" or "cholesky" and ``line_search="exact"``.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
-        "crammer_singer": one problem of all classes, the mean of s_i max_c (1[c != y_i] + h_c(x_i) - h_{y_i}(x_i)) in
-        place of the hinges, l2/2 |W|^2 (Crammer and Singer 2001); rows in memory, loss "hinge" and l1=0 alone.
+        "ovr": one problem for each class against the rest. "crammer_singer": one problem of all classes, with
+        ``s_i max_c (1[c != y_i] + h_c(x_i) - h_{y_i}(x_i))`` in place of the hinges and ``l2/2 |W|^2`` (Crammer and
+        Singer 2001); for rows in memory, loss="hinge" and l1=0.
 
     Attributes
     ----------
@@ -148,15 +148,15 @@ class SmSVMClassifier(LinearClassifier):
     True
     """
 
-    def __init__(self, l2: ArrayLike | None = None, C: float | None = None, l1: ArrayLike = 0.0, loss: str = "hinge",
+    def __init__(self, l2: ByColumn | None = None, C: float | None = None, l1: ByColumn = 0.0, loss: str = "hinge",
                  tol: float = 1e-4, max_passes: float = 1000, smoothing: float = 1.0, smoothing_decay: float = 0.5,
                  newton_tol: float = 0.1, line_search: str = "exact", linear_solver: str = "auto",
                  subset_growth: str | None = "auto", penalize_intercept: bool = False, fit_intercept: bool = True,
                  class_weight: ClassWeight = None, warm_start: bool = False, max_time: float | None = None,
                  random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0,
                  callback: Callback = None, checkpoint: CheckpointFile = None, class_weight_on: str = "rows",
-                 delta: float = 1.0, groups: Any = None, lower: ArrayLike | None = None,
-                 upper: ArrayLike | None = None, multi_class: str = "ovr") -> None:
+                 delta: float = 1.0, groups: Any = None, lower: ByColumn | None = None,
+                 upper: ByColumn | None = None, multi_class: str = "ovr") -> None:
         self.l2 = l2
         self.C = C
         self.l1 = l1

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from cmargin._estimators.base import LinearModel, keeps_last_fit
-from cmargin._estimators.docs import Callback, CheckpointFile, RandomState
+from cmargin._estimators.docs import ByColumn, Callback, CheckpointFile, RandomState
 from cmargin._estimators.labels import of_mean_1, product_in_range
 from cmargin._estimators.predict import LinearScores, lazy_on_workers
 from cmargin._estimators.regression_fit import RegressionFit
@@ -18,6 +16,7 @@ from cmargin._estimators.scores import as_given
 from cmargin._estimators.smsvm_fit import check_penalty
 from cmargin._estimators.targets import ResidualLoss, Targets
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, check_parameter, check_set_by_hand
+from cmargin.data.arrays import dense, is_sparse
 from cmargin.data.containers import label_array, weight_array
 from cmargin.data.open_here import opened
 
@@ -27,7 +26,7 @@ BELOW_1 = (0.0, np.nextafter(1.0, 0.0), "(0.0, 1.0)")
 
 
 class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
-    """Linear regression by losses of support vector regression, of quantiles or Huber's, l2 and l1, a certificate.
+    """Linear support vector, quantile and Huber regression with a certificate: l2 and l1 penalties, bounds, groups.
 
     Minimises, for every target::
 
@@ -39,19 +38,19 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
     Parameters
     ----------
     loss : {"epsilon_insensitive", "quantile", "squared_epsilon_insensitive", "huber"}, default="epsilon_insensitive"
-        F(r) = max(0, abs(r) - epsilon), or its square, as in `sklearn.svm.LinearSVR`; q r where r > 0 and (q - 1) r
-        elsewhere, as in `sklearn.linear_model.QuantileRegressor`, q the ``quantile``; r^2 / 2 where abs(r) <= delta,
+        F(r) = max(0, abs(r) - epsilon), or its square, as in ``sklearn.svm.LinearSVR``; q r where r > 0 and (q - 1) r
+        elsewhere, as in ``sklearn.linear_model.QuantileRegressor``, q the ``quantile``; r^2 / 2 where abs(r) <= delta,
         and delta abs(r) - delta^2 / 2 beyond.
     epsilon : float, default=0.1
-        Residuals up to that cost nothing; at least 0, in the unit of y. 0: the least sum of absolute residuals, or
-        of squares. Of loss="epsilon_insensitive" and "squared_epsilon_insensitive".
+        Of loss="epsilon_insensitive" and "squared_epsilon_insensitive": residuals up to it cost nothing; at least 0,
+        in the unit of y. 0: least absolute deviations, or least squares.
     quantile : float or sequence of float, default=0.5
-        Between 0 and 1, of loss="quantile"; several, for one target, share what is read of the rows.
+        Of loss="quantile": between 0 and 1, or several of them for one target, which share the reads of the rows.
     l2 : float, (n_features,) array or None, default=None
         Weight of the quadratic penalty, at least 0; an array has one for every column. None: 1e-4, or what ``C`` says.
     C : float or None, default=None
-        Instead of ``l2``: ``l2 = 1 / (C * sum of the weights of the rows)``, as in `sklearn.svm.LinearSVR`.
-        ``np.inf``: no penalty.
+        Instead of ``l2``: ``l2 = 1 / (C * sum of the weights of the rows)``, as in ``sklearn.svm.LinearSVR``.
+        ``np.inf``: no penalty, and no certificate unless the objective is 0.
     l1 : float or (n_features,) array, default=0.0
         Weight of the l1 penalty, at least 0; an array has one for every column.
     tol : float, default=1e-4
@@ -64,7 +63,7 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
     subset_growth : {"auto", None}, default="auto"
         "auto": solve on a tenth of the rows first where there are many.
     penalize_intercept : bool, default=False
-        Penalise the intercept like a coefficient, as `sklearn.svm.LinearSVR` does. Targets far from 0 then pay for it.
+        Penalise the intercept like a coefficient, as ``sklearn.svm.LinearSVR`` does, which costs targets far from 0.
     fit_intercept : bool, default=True
         Fit an intercept. Without one it is 0.
     warm_start : bool, default=False
@@ -82,8 +81,8 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
     checkpoint : path, `cmargin.Checkpoint` or None, default=None
         File that keeps the state of `fit`, as in `SmSVMClassifier`.
     delta : float, default=1.0
-        Residuals beyond count as their size, not as their square; above 0, in the unit of y. Of loss="huber".
-        `sklearn.linear_model.HuberRegressor` has ``delta = epsilon * scale_``, and estimates ``scale_``.
+        Of loss="huber": residuals beyond it count as their size, not as their square; above 0, in the unit of y.
+        ``sklearn.linear_model.HuberRegressor`` has ``delta = epsilon * scale_``, and estimates ``scale_``.
     groups : array-like or None, default=None
         Columns whose weights are zero together or not at all, as in `SmSVMClassifier`; ``l1`` then weighs the norms
         of the groups.
@@ -128,13 +127,13 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
     intercept_: Any
 
     def __init__(self, loss: str = "epsilon_insensitive", epsilon: float = 0.1,
-                 quantile: float | Sequence[float] = 0.5, l2: ArrayLike | None = None, C: float | None = None,
-                 l1: ArrayLike = 0.0, tol: float = 1e-4, max_passes: float = 1000, linear_solver: str = "auto",
+                 quantile: float | Sequence[float] = 0.5, l2: ByColumn | None = None, C: float | None = None,
+                 l1: ByColumn = 0.0, tol: float = 1e-4, max_passes: float = 1000, linear_solver: str = "auto",
                  subset_growth: str | None = "auto", penalize_intercept: bool = False, fit_intercept: bool = True,
                  warm_start: bool = False, max_time: float | None = None, random_state: RandomState = None,
                  n_jobs: int | None = None, verbose: int = 0, callback: Callback = None,
                  checkpoint: CheckpointFile = None, delta: float = 1.0, groups: Any = None,
-                 lower: ArrayLike | None = None, upper: ArrayLike | None = None) -> None:
+                 lower: ByColumn | None = None, upper: ByColumn | None = None) -> None:
         self.loss = loss
         self.epsilon = epsilon
         self.quantile = quantile
@@ -254,7 +253,7 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
 
     @property
     def _weight_rows(self):
-        return self.coef_ if sp.issparse(self.coef_) or self.coef_.ndim == 2 else self.coef_[None, :]
+        return self.coef_ if is_sparse(self.coef_) or self.coef_.ndim == 2 else self.coef_[None, :]
 
     @property
     def _ranking(self):
@@ -290,12 +289,12 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         return r2_score(y, predicted, sample_weight=weight_array(sample_weight))
 
     def to_sklearn(self) -> Any:
-        """The same predictions by a fitted `sklearn.linear_model.LinearRegression`, which needs not this package."""
+        """The same predictions by a fitted ``sklearn.linear_model.LinearRegression``, which needs not this package."""
         from sklearn.linear_model import LinearRegression  # heavy, and few need it
 
         check_is_fitted(self)
         twin = LinearRegression()
-        twin.coef_ = np.array(self._weight_rows.toarray() if sp.issparse(self.coef_) else self._weight_rows)
+        twin.coef_ = np.array(dense(self._weight_rows))
         twin.intercept_ = np.copy(self.intercept_)[()]
         if np.ndim(self.intercept_) == 0:
             twin.coef_ = twin.coef_[0]

@@ -12,6 +12,7 @@ import numpy as np
 from cmargin._runtime.checkpoint import Checkpoint
 
 Method = TypeVar("Method", bound=Callable[..., Any])         # what a decorator takes and gives back
+ByColumn = float | Sequence[float] | np.ndarray              # a number, or one for every column of X
 ClassWeight = Mapping[Any, float | Sequence[float] | np.ndarray] | list[dict[int, float]] | np.ndarray | str | None
 RandomState = int | np.random.RandomState | None
 Callback = Callable[[Any], object] | None

@@ -44,7 +44,7 @@ def open_unlabelled(estimator, X, sample_weight):
     with FitSlot(waits=estimator.max_time is None):
         refuse_partitions(estimator, X)
         X, _, sample_weight = opened(X, None, sample_weight)
-        if not isinstance(X, np.ndarray) and getattr(X, "linear_scores", None) is not None:
+        if getattr(X, "linear_scores", None) is not None:
             raise ValueError(f"{type(estimator).__name__} needs the rows in memory, as arrays or CSR matrices; these "
                              "stay in files or on a device.")
         check_structure(X)

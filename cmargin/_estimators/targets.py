@@ -12,9 +12,9 @@ changes the way. A unit is a power of 2, so that no digit is lost. Only a free i
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
 from cmargin._core.losses._losses import evaluate
+from cmargin.data.arrays import is_sparse
 from cmargin.data.loss import Loss
 
 LARGEST = float(np.finfo(float).max)
@@ -38,7 +38,7 @@ class ResidualLoss:
 
 def columns_of_targets(y):
     """(n_targets, n) float64 from y (n,) or (n, n_targets), finite; ValueError for what are no numbers."""
-    if sp.issparse(y):
+    if is_sparse(y):
         raise ValueError("y is a sparse matrix; targets are a dense array: give y.toarray().")
     y = np.asarray(y)
     try:

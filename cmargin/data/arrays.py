@@ -19,7 +19,7 @@ def parts_of(array):
 
 
 def is_sparse(array):
-    """Of weights, which `sparsify` makes so."""
+    """Of what is no X: weights, which `sparsify` makes so, targets, and scores of which a few are stored."""
     return sp.issparse(array)
 
 

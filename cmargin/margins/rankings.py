@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from cmargin._core.rows._structure import check_structure
-from cmargin.data.arrays import plain, top_of
+from cmargin.data.arrays import is_sparse, plain, top_of
 from cmargin.data.containers import label_array, positives_of
 from cmargin.margins._batches import as_real, is_stream, row_blocks
 from cmargin.margins._checks import nonnegative_number, positive_array
@@ -215,15 +215,15 @@ def rankings(scores, shape, most):
 
 
 def _of_batch(scores, n_labels, most):
-    if not sp.issparse(scores):
+    if not is_sparse(scores):
         scores = as_real(scores, "scores")
     if scores.ndim != 2:
         raise ValueError(f"scores must have 2 dimensions, got shape {scores.shape}")
-    if not sp.issparse(scores) and scores.dtype.kind in "iu":
+    if not is_sparse(scores) and scores.dtype.kind in "iu":
         return _checked(scores, n_labels, most)
     if scores.shape[1] != n_labels:
         raise ValueError(f"scores must have {n_labels} columns, one for each label, got shape {scores.shape}")
-    if sp.issparse(scores):
+    if is_sparse(scores):
         check_structure(scores, "scores")
         scores = sp.csr_matrix(scores, dtype=np.float64)
         if not scores.has_canonical_format:

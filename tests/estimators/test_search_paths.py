@@ -173,7 +173,7 @@ def test_an_interrupt_within_a_path_changes_nothing(monkeypatch):
 
 @pytest.mark.parametrize("bad, match", [({"tol": -1.0}, "The 'tol' parameter of SmSVMClassifier"),
                                         ({"loss": "none"}, "The 'loss' parameter"), ({"n_jobs": 1.5}, "'n_jobs'"),
-                                        ({"class_weight": [{0: 1.0}]}, "class_weight is a list")], ids=str)
+                                        ({"class_weight": [{0: 1.0}]}, "class_weight is of the labels")], ids=str)
 def test_parameters_of_the_estimator_are_checked_before_any_path(bad, match):
     with pytest.raises(ValueError, match=match):
         SmSVMClassifierCV(L2S, cv=3, estimator=SmSVMClassifier(**bad)).fit(X, y)
