@@ -145,6 +145,26 @@ def test_one_column_and_rows_of_zeros():
     assert nothing.duality_gap_[0] <= 1e-4 and not nothing.coef_.any()
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("unit", [1e-150, 1e-30, 1e-8, 1.0, 1e100, 1e145])
+def test_short_rows_beside_others_and_beside_the_penalty(unit, intercept):
+    X, y = problem(12, n=60)
+    X[5], X[6] = 0.0, 1e-10 * X[6]
+    y[:40] = 1                                               # a class of most rows: intercepts of their own
+    for times in (0.01, 1.0, 100.0):
+        of_unit = joint(l2=times, fit_intercept=intercept, tol=1e-5).fit(X, y)
+        model = joint(l2=times * unit**2, fit_intercept=intercept, tol=1e-5).fit(X * unit, y)
+        assert model.duality_gap_[0] <= 1e-5
+        assert model.objective_[0] == pytest.approx(of_unit.objective_[0], rel=2e-5)
+        assert joint(l2=times, fit_intercept=intercept).fit(X * min(unit, 1.0), y).duality_gap_[0] <= 1e-4
+
+
+def test_a_bound_whose_classes_balance_but_for_rounding():
+    X, y = problem(15, n=20, m=6)                            # r has one sign in all classes
+    weight = np.random.default_rng(15).exponential(size=20)**3
+    assert joint(l2=1e198, class_weight="balanced", tol=1e-2).fit(X * 1e100, y, weight).duality_gap_[0] <= 1e-2
+
+
 def test_columns_far_from_0():
     X, y = problem(9, n=200)
     model = joint(C=1.0, max_passes=20_000).fit(X + 30.0, y)

@@ -244,8 +244,9 @@ cdef class JointSweeps:
         for c in range(k):
             top = max(top, rows.z[c])
             held += a[c] * rows.z[c]
-            self.t[c] = a[c] + rows.z[c] / rows.square[i]
             n_between += a[c] > 0
+        for c in range(k):                       # from the top: 1 / |x|^2 of a short row leaves no digit of ``a``
+            self.t[c] = a[c] + (rows.z[c] - top) / rows.square[i]
         self.seen += rows.upper[i] * top - held
         n_moved = to_simplex(rows, i, &self.t[0], a)
         if n_moved > 0:

@@ -15,7 +15,8 @@ class JointRows(JointSweeps):
 
     ``labels`` (n_rows,): 0 .. n_classes - 1; ``weight``: of mean 1, or None. ``upper`` (n_rows,): C_i = s_i / (l2 N),
     ``of_class`` their sums over the classes. An intercept that is ``free``, not penalised, is the weight of a column of
-    constants, ``bias``, of half the typical length of a row; else of ones.
+    constants, ``bias``, of half the typical length of a row, or of sqrt(l2) where rows are so short beside the penalty
+    that multipliers of such a column would not move; else of ones.
     """
 
     def __init__(self, source, labels, weight, n_classes, l2, intercept, free, stream):
@@ -28,7 +29,7 @@ class JointRows(JointSweeps):
         density, self.mean, x_dot_mean = source.entries / max(1, n * m), None, None
         if free and density >= DENSE:
             self.mean, x_dot_mean, square = seen_from_mean(rows, density, square)
-        self.bias = (FREE_BIAS * float(np.sqrt(square.mean())) or 1.0) if free else float(intercept)
+        self.bias = float(np.sqrt(max(FREE_BIAS**2 * square.mean(), l2))) if free else float(intercept)
         square += self.bias**2
         if not np.isfinite(square).all():
             raise FloatingPointError("squares of the rows overflow")

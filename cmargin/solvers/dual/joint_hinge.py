@@ -11,7 +11,7 @@ W = sum_i x_i (C_i e_y - a_i)', C_i = s_i / (l2 N), every such point proves
 where b is 0, or penalised as the coefficients of a column of ones. A free b needs r = sum_i (C_i e_y - a_i) = 0, and is
 its multiplier, a column of small constants, as in `cmargin.solvers.dual.dual_newton`. For the certificate r is brought
 to 0 by rows whose dual variables are between classes, to which that costs nothing to first order; what is left of it by
-mixing in one point q of the simplex for all rows, a' = (1 - t) a + t C_i q with q = share + ((1 - t)/t) r / sum C.
+mixing in one point q of the simplex for all rows, a' = (1 - t) a + t C_i q with t q = t share + (1 - t) r / sum C.
 """
 
 import numpy as np
@@ -114,12 +114,12 @@ class JointHinge:
     def _mix(self, total, W, r):
         """Mix q into what W and the sum gained, which is returned, are of, so that r = 0."""
         rows, sums, size = self.rows, self.rows.class_sums(), self.rows.of_class.sum()
-        odds = max(np.max(-r / rows.of_class), 1e-300)                                   # t / (1 - t)
+        odds = max(np.max(-r / rows.of_class), 0.0)                                      # t / (1 - t)
         t = odds / (1 + odds)
-        q = np.maximum(rows.of_class / size + r / (odds * size), 0.0)
+        of_q = np.maximum(odds * (rows.of_class / size) + r / size, 0.0) / (1 + odds)    # t q
         W *= 1 - t
-        W[:-1, :rows.n_classes] += t * (sums - np.outer(sums.sum(axis=1), q))
-        return (1 - t) * total + t * (size - rows.of_class @ q)
+        W[:-1, :rows.n_classes] += t * sums - np.outer(sums.sum(axis=1), of_q)
+        return (1 - t) * total + t * size - rows.of_class @ of_q
 
     def _parts(self):
         for lo in range(0, self.rows.n_rows, self.at_once):
