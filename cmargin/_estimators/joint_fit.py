@@ -14,6 +14,8 @@ from cmargin.solvers.dual.joint_hinge import JointHinge
 from cmargin.solvers.history import SMSVM
 
 JOINT = "multi_class='crammer_singer'"
+OF_INDICATOR = f"{JOINT} is of classes that exclude each other; a label indicator needs multi_class='ovr'."
+JOINT_OF_TWO = 0.5         # of l2, in the binary problem of two classes: w_1 = -w_0, and |w_1 - w_0|^2 is twice |W|^2
 
 
 def refuse_parameters(estimator):
@@ -37,13 +39,13 @@ def refuse_rows(source):
     if not source.in_memory:
         source.refuse(JOINT)
     if np.ndim(source.y) == 2 and source.y.shape[1] > 1:
-        raise ValueError(f"{JOINT} is of classes that exclude each other; a label indicator needs multi_class='ovr'.")
+        raise ValueError(OF_INDICATOR)
 
 
 def joint_fit(estimator, source, labels, weights, total_weight, started):
     """What `LinearClassifier._leave` takes; the arguments of `SmSVMFit`."""
-    if len(labels.classes) == 2:                 # w_1 = -w_0, and (w_1 - w_0) has half the square of both
-        return SmSVMFit(estimator, source, labels, weights, total_weight, started, l2_factor=0.5).trained()
+    if len(labels.classes) == 2:
+        return SmSVMFit(estimator, source, labels, weights, total_weight, started, l2_factor=JOINT_OF_TWO).trained()
     with np.errstate(over="ignore", invalid="ignore"):
         try:
             return JointFit(estimator, source, labels, weights, total_weight, started).trained()

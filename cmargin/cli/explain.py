@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cmargin._estimators.joint_fit import JOINT_OF_TWO, OF_INDICATOR
 from cmargin._estimators.smsvm_fit import penalty_of, settings_of
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin.cli import estimators
@@ -24,6 +25,8 @@ def run(options):
     estimator = estimators.make(options.method, options.set, max_time=None, seed=0, threads=None)
     estimator._check_parameters()
     stats, n_classes, exclude = _of_file(options) if options.data is not None else (*_of_shape(options), True)
+    if not exclude and getattr(estimator, "_is_joint", False):
+        raise InvalidParameterError(OF_INDICATOR)
     n_problems = 1 if n_classes == 2 and exclude else n_classes
     if options.method == "slnd":
         lines = _slnd(estimator, stats, n_classes, exclude)
@@ -38,11 +41,13 @@ def run(options):
 
 
 def _smsvm(estimator, stats, problem):
-    if estimator.multi_class != "ovr" and problem.n_problems > 1:
-        yield description(stats, problem, f"{problem.n_problems} classes together")
+    penalty = penalty_of(estimator, stats.n_rows, stats.n_features)
+    if estimator._is_joint and problem.n_problems > 1:
+        yield description(stats, replace(problem, penalty=penalty), f"{problem.n_problems} classes together")
         yield "1. Sweeps over the dual variables of the joint hinge, all classes of a row at once."
         return
-    penalty = penalty_of(estimator, stats.n_rows, stats.n_features)
+    if estimator._is_joint:
+        penalty = replace(penalty, l2=JOINT_OF_TWO * penalty.l2)
     problem = replace(problem, penalty=penalty, may_share=True)
     settings = settings_of(estimator)
     refuse(problem, settings, stats)

@@ -62,6 +62,15 @@ def test_the_rows_of_a_file_say_what_they_are(tmp_path, capsys):
     assert f"l2={1 / 80:.3g}" in first
 
 
+def test_the_joint_hinge_names_its_own_penalty_and_refuses_an_indicator(tmp_path, capsys):
+    joint = "--set", "multi_class=crammer_singer", "--set", "l2=0.25"
+    for classes, l2 in ((2, "l2=0.125,"), (5, "l2=0.25,")):
+        assert l2 in explained(capsys, "--rows", "100", "--columns", "5", "--classes", str(classes), *joint)[0]
+    (tmp_path / "several").write_text("1,2 1:0.5\n3 2:1\n1 1:2\n")
+    assert main(["explain", str(tmp_path / "several"), *joint]) == 2
+    assert "a label indicator needs multi_class='ovr'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("options, wanted", [
     (["--rows", "10"], "DATA, or --rows and --columns"),
     (["--rows", "10", "--columns", "3", "--set", "loss=none"], "loss"),
