@@ -85,7 +85,7 @@ def compare(name, options):
         ours, walls = [*ours, seconds], [*walls, wall]
         seconds, _, models = timed(lambda: one_by_one(X, Y, labels))
         theirs.append(seconds * len(met) / len(labels))
-    rows = [[name, n_labels, "SmSVM", np.median(ours), np.median(walls), model.n_passes_ / n_labels,
+    rows = [[name, n_labels, "SmSVM", np.median(ours), np.median(walls), model.n_passes_per_class_.mean(),
              *(100 * precision_at_k(model.decision_function(X_test), Y_test, AT))]]
     at = 100 * precision_at_k(scores_of(models, labels, X_test, n_labels), Y_test, AT) \
         if len(labels) == len(met) else [np.nan] * len(AT)

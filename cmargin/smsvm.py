@@ -125,7 +125,9 @@ class SmSVMClassifier(LinearClassifier):
     n_iter_ : int
         Newton steps of the class that took most.
     n_passes_ : float
-        Reads of the data, in reads of all of it, summed over the classes: one that serves several counts for each.
+        Reads of the data, in reads of all of it, for the class that took most.
+    n_passes_per_class_ : (1,) or (n_classes,) array
+        The same of each class; one read that serves several counts for each.
     history_ : dict of arrays, one entry an evaluation
         class, passes (reads of the data), seconds, seconds_look, seconds_system, seconds_search (cumulative),
         objective, gap, step, smoothing, active_features, active_rows. On a subset of the rows objective and gap are

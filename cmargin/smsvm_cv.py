@@ -17,7 +17,7 @@ from cmargin._estimators.docs import CheckpointFile
 from cmargin._estimators.identity import check_checkpoint, checkpointer_of
 from cmargin._estimators.labels import Labels, code_labels
 from cmargin._estimators.search.base import PenaltySearch
-from cmargin._estimators.search.fits import Posed
+from cmargin._estimators.search.fits import Posed, reads_of
 from cmargin._estimators.search.folds import splits, warn_of_lacking
 from cmargin._estimators.search.grid import grid_of, largest_l2
 from cmargin._estimators.search.left_out import LeftOutRun, check_left_out, is_left_out, warn_of_lone_rows
@@ -104,7 +104,7 @@ class SmSVMClassifierCV(PenaltySearch):
     coef_, intercept_, classes_, objective_, duality_gap_, n_iter_, history_ : as in `SmSVMClassifier`
         Of ``best_estimator_``.
     n_passes_ : float
-        Reads of the data, those of the folds included; with ``cv="loo"`` those of the fits alone.
+        Reads of the data by all fits, those of the folds included; with ``cv="loo"`` those of the fits alone.
     n_features_in_ : int
         Columns of X in the last fit.
     feature_names_in_ : (n_features,) array
@@ -290,7 +290,7 @@ class SmSVMClassifierCV(PenaltySearch):
         run.of_best = next(filter(None, said), None)
         found = {name: getattr(best, name) for name in OF_THE_BEST} | {"best_estimator_": best}
         return found | {"refit_time_": perf_counter() - begin,
-                        "n_passes_": best.n_passes_ + run.n_passes}
+                        "n_passes_": reads_of(best) + run.n_passes}
 
     def _found(self, run, place):
         return super()._found(run, place) | {"l1_": float(run.grid.l1s[place[1]])}

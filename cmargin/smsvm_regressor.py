@@ -102,7 +102,9 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
     n_iter_ : int
         Newton steps of the target that took most.
     n_passes_ : float
-        Reads of the data, in reads of all of it, summed over the targets.
+        Reads of the data, in reads of all of it, for the target that took most.
+    n_passes_per_target_ : (n_targets,) array
+        The same of each target or quantile.
     history_ : dict of arrays, one entry an evaluation
         As in `SmSVMClassifier`, with ``target`` in place of ``class``.
     n_features_in_ : int

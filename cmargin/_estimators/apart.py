@@ -23,9 +23,9 @@ from cmargin._runtime.checkpoint import NO_CHECKPOINTER
 from cmargin._runtime.deferred import Deferred
 
 BY_PROBLEM = ("coef_", "intercept_", "duality_gap_", "objective_", "gradient_norm_", "scale_", "class_prior_",
-              "sampled_prior_")
+              "sampled_prior_", "n_passes_per_class_")
 SO_FAR = ("_passes_total", "_steps_taken")
-LARGEST_OF_ALL = ("n_iter_", "rank_", *SO_FAR)
+LARGEST_OF_ALL = ("n_iter_", "n_passes_", "rank_", *SO_FAR)
 ALIKE = ("loss_",)
 OF_EACH = ("preconditioner_", "step_size_", "_counts", "_streams", "_recipe")         # and not kept
 NOT_BEGUN = {"coef_": 0.0, "intercept_": 0.0}            # of a problem that an interrupt left; all else is NaN
@@ -233,8 +233,7 @@ class FitApart:
         if not missing and found[0].get("_counts") is not None:
             of_all["_counts"] = np.concatenate([one["_counts"] for one in found], axis=1)
         vars(e).pop("eigenvalues_", None)                # of an earlier fit
-        vars(e).update(of_all, n_passes_=float(sum(one["n_passes_"] for one in found)),
-                       history_={name: np.concatenate(column) for name, column in columns.items() if column})
+        vars(e).update(of_all, history_={name: np.concatenate(column) for name, column in columns.items() if column})
 
     def shortfall(self):
         short = [c for c, text in enumerate(self.shortfalls) if text is not None]
@@ -293,9 +292,9 @@ def _join(estimator, parts, classes):
     of_all = {name: np.concatenate([one.get(name, missing.get(name)) for one in found]) for name in BY_LABEL}
     trained = [one for one in found if "history_" in one] or found[:1]       # in this call
     of_all.update({name: trained[0][name] for name in (*SHARED, "history_") if name in trained[0]})
-    for name, of in (("n_iter_", max), ("_passes_total", max), ("n_passes_", sum)):
+    for name in ("n_iter_", "_passes_total", "n_passes_"):
         if all(name in one for one in trained):
-            of_all[name] = of(one[name] for one in trained)
+            of_all[name] = max(one[name] for one in trained)
     counts = [one.get("_counts") for one in found]
     if any(one is not None for one in counts):
         of_all["_counts"] = np.concatenate([np.zeros((3, 1)) if one is None else one for one in counts], axis=1)

@@ -84,7 +84,8 @@ class RegressionFit(SmSVMFit):
             duality_gap_=np.array([r.gap for r in self.results]),
             objective_=np.array([value * target.unit_of_objective
                                  for (_, value), target in zip(best, self.labels, strict=True)]),
-            n_iter_=max(r.n_iter for r in self.results), n_passes_=float(sum(r.passes for r in self.results)),
+            n_iter_=max(r.n_iter for r in self.results), n_passes_=float(max(r.passes for r in self.results)),
+            n_passes_per_target_=np.array([r.passes for r in self.results], float),
             history_={**dict(zip(SMSVM, columns, strict=True)), "target": of_target},
         )
 

@@ -383,7 +383,8 @@ class SmSVMFit:
             intercept_=W[:, self.m].copy() if self.intercept else np.zeros(len(W)),
             duality_gap_=np.array([r.gap for r in results]),
             objective_=np.array([self.best_of(c)[1] for c in range(len(results))]),
-            n_iter_=max(r.n_iter for r in results), n_passes_=float(sum(r.passes for r in results)),
+            n_iter_=max(r.n_iter for r in results), n_passes_=float(max(r.passes for r in results)),
+            n_passes_per_class_=np.array([r.passes for r in results], float),
             history_={**dict(zip(SMSVM, columns, strict=True)), "class": of_class},
         )
 

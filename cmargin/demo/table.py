@@ -81,7 +81,7 @@ def run_one(name, make, split, fits):
     seconds = shortest(lambda: model.fit(split.X, split.y), fits)
     passes, gap = getattr(model, "n_passes_", float(np.max(model.n_iter_))), None
     if hasattr(model, "duality_gap_"):
-        passes, gap = passes / model.coef_.shape[0], float(np.max(model.duality_gap_))
+        gap = float(np.max(model.duality_gap_))
     one_vs_rest = hasattr(model, "scores") or getattr(model, "loss", None) == "log_loss"
     return Result(split.name, name, model.score(split.X_test, split.y_test), top_5(model, split), passes, gap, seconds,
                   margin_error=margin_error_curve(model, split) if one_vs_rest else None)

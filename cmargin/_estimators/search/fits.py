@@ -15,6 +15,11 @@ from cmargin.data.open_here import source_of
 WARM = ("coef_", "intercept_", "classes_", "n_features_in_", "_multilabel")        # what the next fit of a path needs
 
 
+def reads_of(model):
+    """Reads of the data by all problems of a fit."""
+    return float(np.sum(getattr(model, "n_passes_per_class_", model.n_passes_)))
+
+
 @dataclass(frozen=True)
 class Posed:
     """What all folds share. ``codes``: places of the labels y among ``classes``, None for an indicator."""
@@ -75,7 +80,7 @@ class CopiedFold:
         """Make one step of the ``fold``; whether time has not ended it before it was done. Returns a line about it."""
         begin, own = perf_counter(), []
         model = self.model(step, fold.last, max_time, own)
-        fold.passes += model.n_passes_
+        fold.passes += reads_of(model)
         if any(own) and late():
             return None
         fitted, last = perf_counter(), {name: vars(model)[name] for name in WARM}
