@@ -20,6 +20,9 @@ class RowsElsewhere(Described):
     def dual_rows(self, intercept, free, weights, l2, loss):
         self.refuse("linear_solver='dual'")
 
+    def lane_rows(self, weights, l2, l2_bias, n_problems):
+        self.refuse("Problems side by side")
+
     def joint_rows(self, labels, weight, n_classes, l2, intercept, free, stream):
         self.refuse("multi_class='crammer_singer'")
 
