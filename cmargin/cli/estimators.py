@@ -25,14 +25,14 @@ def make(method, given, *, max_time, seed, threads, checkpoint=None):
 
 
 def _value(text):
-    """Return a number, True, False or None where the text is one, and the text otherwise."""
+    """Return a number, a list, True, False or None where the text is one, and the text otherwise."""
     if text == "inf":
         return float(text)                       # With C=inf there is no penalty.
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
-    return value if value is None or isinstance(value, (bool, int, float)) else text
+    return value if value is None or isinstance(value, (bool, int, float, list)) else text
 
 
 def report_passes(estimator, n_problems, bar):

@@ -20,7 +20,7 @@ def add_commands(commands):
     fit.add_argument("--model", metavar="FILE", required=True, help="where to store the model")
     fit.add_argument("--method", choices=tuple(METHODS), default="slnd", help="default: slnd")
     fit.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], type=_assignment,
-                     help="a parameter of the method's class, such as l2=1e-3; may be repeated")
+                     help="a parameter of the method's class, such as l2=1e-3 or groups=[0,0,1]; may be repeated")
     fit.add_argument("--scale", choices=("auto", "columns", "rows", "none"), default="auto", help=(
         "columns to mean 0 and variance 1, rows to length 1, or neither; stored with the model. auto, the default: "
         "columns of dense data that fit into memory"))

@@ -1,1 +1,1 @@
-"""The demo: our classifiers beside scikit-learn's on bundled data, a table and two plots."""
+"""The demo: our classifiers beside scikit-learn's on bundled data, a table and three plots."""

@@ -1,4 +1,4 @@
-"""The main job on real data that comes with scikit-learn: train, compare, show a table and two plots."""
+"""The main job on real data that comes with scikit-learn: train, compare, show a table and three plots."""
 
 import os
 import sys

@@ -182,6 +182,14 @@ def test_an_infinite_c_is_no_penalty(folder):
     assert load("m").classifier.C == np.inf
 
 
+def test_a_list_is_a_parameter_for_each_column(folder):
+    # a list was a word, and groups of columns could not be given
+    n_columns = len((folder / "trees.csv").read_text().splitlines()[0].split(",")) - 1
+    groups = [0, *[1] * (n_columns - 1)]
+    main(["fit", "trees.csv", "--method", "smsvm", "--set", f"groups={groups}", "--set", "l1=1e-3", "--model", "m"])
+    assert load("m").classifier.groups == groups
+
+
 def test_labels_are_read_as_the_classes_of_the_model_are(folder, capsys):
     # numbers are known however they are written in the table that is evaluated
     (folder / "ones.csv").write_text("a,y\n1,1\n2,1\n8,12\n9,12\n")

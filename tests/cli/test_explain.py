@@ -102,3 +102,10 @@ def test_verbose_2_prints_the_trials_of_slnd_and_what_follows(capsys):
         assert any(line.startswith("SLNDClassifier pass 1: ") for line in lines)
         SLNDClassifier(verbose=1, random_state=0, max_passes=5).fit(X, y)
         assert "Trial" not in capsys.readouterr().out
+
+
+def test_the_joint_hinge_is_explained_with_its_penalty(capsys):
+    # it was said to have l2=0, which it refuses
+    given = ["--set", "multi_class=crammer_singer", "--set", "C=1"]
+    lines = explained(capsys, "--rows", "100", "--columns", "5", "--classes", "3", *given)
+    assert "3 classes together" in lines[0] and "l2=0.01," in lines[0] and "joint hinge" in lines[1]
