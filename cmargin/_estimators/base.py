@@ -243,7 +243,7 @@ class LinearClassifier(LinearPredictions, ClassifierMixin, LinearModel):
     _own_fit = staticmethod(fit)     # this package's, which a subclass of users may have replaced by its own
     class_weight_on = "rows"         # or "positives", where an estimator has the parameter
     _names_constants = True          # whether a fit warns of labels of one sign
-    _on_class = None                 # of SmSVM: what is told the gap of every class that has come to its end, or None
+    _on_class = None                 # of SmSVM: called with the gap of every class when it ends, or None
 
     def _check_shared(self):
         super()._check_shared()

@@ -19,7 +19,7 @@ JOINT_OF_TWO = 0.5         # of l2, in the binary problem of two classes: w_1 = 
 
 
 def refuse_parameters(estimator):
-    """Raise where a parameter has nothing to say to the joint hinge, or says what its solver cannot do."""
+    """Raise where a parameter does not apply to the joint hinge, or asks for what its solver cannot do."""
     asked = {"loss": ("hinge",), "l1": (0,), "linear_solver": ("auto", "dual"), "line_search": ("exact",),
              "class_weight_on": ("rows",), "checkpoint": (None,), "warm_start": (False,), "groups": (None,),
              "lower": (None,), "upper": (None,)}

@@ -143,7 +143,7 @@ class OneClassFit:
             except TimeUp:                       # while rows of a subset were gathered
                 self.result.status = "max_time"
             finally:
-                if not np.isfinite(self.result.objective):       # it stopped on a subset: what is that worth?
+                if not np.isfinite(self.result.objective):       # it stopped on a subset: evaluate it
                     last = ContinuationNewton(stages.rows, problem, Settings(), self.result, w=self.result.w)
                     last.certify(self.result.status)
                     last.finish()

@@ -93,8 +93,8 @@ class Target:
 def centre_of(column, loss, weight):
     """A constant whose loss is about least: a quantile of the targets, or the middle of them, where none then costs
     anything. Rows twice are rows of weight 2."""
-    told = column if weight is None or weight.all() else column[weight > 0]
-    least, most = float(told.min()), float(told.max())
+    counted = column if weight is None or weight.all() else column[weight > 0]
+    least, most = float(counted.min()), float(counted.max())
     if most / 2 - least / 2 <= loss.insensitive:
         return least / 2 + most / 2
     if weight is None:

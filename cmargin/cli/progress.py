@@ -9,7 +9,7 @@ from time import perf_counter
 
 from cmargin.data.files.text import watched
 
-EVERY = 0.1                # seconds between two looks of a bar that counts bytes
+EVERY = 0.1                # seconds between two updates of a bar that counts bytes
 
 
 class Silence:
@@ -94,14 +94,14 @@ def reading(path, quiet):
     last = perf_counter()
     bar.at(0)
 
-    def told(n_bytes):
+    def report(n_bytes):
         nonlocal last
         if perf_counter() - last >= EVERY:
             last = perf_counter()
             bar.at(n_bytes)
 
     try:
-        with watched(told):
+        with watched(report):
             yield
     finally:
         bar.end()

@@ -7,6 +7,7 @@ ESTIMATORS = ("SLNDClassifier", "BSNClassifier", "SmSVMClassifier", "SmSVMClassi
               "BalancedSGDClassifier",
               "CGDescentClassifier", "CatoniHingeClassifier", "NesterovClassifier", "ODMClassifier",
               "PreconditionedSGDClassifier", "ProjectionProfileClassifier", "SGDQNClassifier")
+WITHOUT_LABELS = ("SmSVMRegressor", "SmSVMOneClass")     # y is numbers, or not asked for
 SEARCHES = ("SmSVMClassifierCV", "SLNDClassifierCV")     # take cv= and an estimator
 WAYS = {
     "SLNDClassifier": [{}, {"loss": "squared"}, {"tail": "drop", "hessian_refresh": 2}, {"step_size": "theory"},
@@ -17,6 +18,7 @@ WAYS = {
                         {"linear_solver": "dual"}, {"l2": 0.0}, {"line_search": "quadratic"},
                         {"loss": "squared_hinge"}, {"loss": "logistic"}, {"loss": "squared_hinge", "l1": 1e-2},
                         {"loss": "logistic", "linear_solver": "cg"}, {"C": 1.0}],
+    "SmSVMRegressor": [{}, {"loss": "quantile", "quantile": [0.1, 0.9]}, {"loss": "huber"}, {"l1": 1e-2}],
     "MarginPursuitClassifier": [{}, {"solver": "gd"}, {"solver": "sgd"}, {"solver": "sgd", "l2": 0.1},
                                 {"scale": "one-shot", "l2": 0.1}],
     "NesterovClassifier": [{}, {"batch_size": 4}, {"loss": "smoothed_hinge", "l1": 1e-3}],
@@ -35,6 +37,6 @@ def make(name, **settings):
 
 
 def public():
-    """Names of all classes with ``fit`` that the package exports: what `ESTIMATORS` must be."""
+    """Names of all classes with ``fit`` that the package exports: what `ESTIMATORS` and `WITHOUT_LABELS` must be."""
     sources = [import_module("cmargin"), import_module("cmargin.baselines")]
     return {name for source in sources for name in source.__all__ if hasattr(getattr(source, name), "fit")}

@@ -30,7 +30,7 @@ from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._shapes cimport must_fit
 
 cdef enum:
-    LOOKS = 16                       # at a line, where rounding lets no Newton step end: there are three to five
+    TRIALS = 16                      # of a line search at most: three to five where rounding lets it end
 
 cdef double ROUNDING = 1e-12         # relative change of b that is none
 
@@ -90,25 +90,25 @@ cdef void search(lane_batch *at) noexcept nogil:
     cdef float t[LANES]
     cdef float b[LANES]
     cdef bint settled[LANES]
-    cdef Py_ssize_t lane, looks = 0, n_open = 0
+    cdef Py_ssize_t lane, n_trials = 0, n_open = 0
     lane_dots(at.rows.m, at.W, at.D, wd)
     lane_dots(at.rows.m, at.D, at.D, dd)
     for lane in range(LANES):
         settled[lane], best[lane] = at.label[lane] < 0, INFINITY
         t[lane], b[lane] = 0, at.b[lane]
         n_open += not settled[lane]
-    while n_open > 0 and looks < LOOKS:
-        looks += 1
+    while n_open > 0 and n_trials < TRIALS:
+        n_trials += 1
         lane_line(at.rows.n, at.T, at.Q, at.Y, at.s_single, t, b, sums)
         for lane in range(LANES):
             if not settled[lane]:
-                settled[lane] = look(at, lane, &sums[lane], wd[lane], dd[lane], &best[lane], &t[lane], &b[lane])
+                settled[lane] = next_trial(at, lane, &sums[lane], wd[lane], dd[lane], &best[lane], &t[lane], &b[lane])
                 n_open -= settled[lane]
 
 
-cdef bint look(lane_batch *at, Py_ssize_t lane, const double *sums, double wd, double dd, double *best, float *t,
-               float *b) noexcept nogil:
-    # from the sums at t and b where to look next; True: single precision has no better point
+cdef bint next_trial(lane_batch *at, Py_ssize_t lane, const double *sums, double wd, double dd, double *best, float *t,
+                     float *b) noexcept nogil:
+    # the next trial t and b from the sums at these; True: single precision has no better point
     cdef double value = at.l2 * t[0] * (wd + t[0] * dd / 2) + at.l2_bias * b[0] * b[0] / 2 \
         + sums[5 * LANES] / at.rows.n
     cdef double least = best[0]
@@ -217,7 +217,7 @@ cdef void best_intercepts(lane_batch *at, const float *Y, double *b, double *kep
     cdef Py_ssize_t lane
     cdef double curvature, lighter, change
     cdef bint moved = True
-    for _ in range(LOOKS):                              # two, as a rule
+    for _ in range(TRIALS):                             # two, as a rule
         proven_line(at.rows.n, at.P, Y, at.s, b, sums)
         if not at.intercept or not moved:
             break

@@ -2,7 +2,8 @@
  *
  *     F(u) = up h(u - e) + down h(-u - e),     h(u) = max(0, u), up + down > 0, e >= 0
  *
- * A row has one dual variable, a = up a_up - down a_down, -down <= a <= up, which is worth t a - e |a| at target t.
+ * A row with target t has one dual variable, a = up a_up - down a_down, -down <= a <= up, and adds t a - e |a| to the
+ * dual value.
  */
 #ifndef CMARGIN_TWO_KINKS_H
 #define CMARGIN_TWO_KINKS_H

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 
-# functions that are told how many bytes of a text have been read since it was opened
+# called with the number of bytes of a text that have been read since it was opened
 _watchers: list[Callable[[int], object]] = []
 COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}      # by the first bytes of a file
 DAMAGED = EOFError, OSError, lzma.LZMAError, zlib.error      # bz2 raises an OSError without an errno
@@ -38,14 +38,14 @@ def opened_text(path):
 
 
 @contextmanager
-def watched(told):
-    """A context in which ``told(n_bytes)`` hears how far every text that is opened has been read, before decompression.
+def watched(report):
+    """A context in which ``report(n_bytes)`` is called while texts are read, with bytes before decompression.
     """
-    _watchers.append(told)
+    _watchers.append(report)
     try:
         yield
     finally:
-        _watchers.remove(told)
+        _watchers.remove(report)
 
 
 class _WatchedFile(io.FileIO):
@@ -54,8 +54,8 @@ class _WatchedFile(io.FileIO):
     def readinto(self, buffer):
         n = super().readinto(buffer)
         self.n_bytes += n or 0
-        for told in _watchers:
-            told(self.n_bytes)
+        for report in _watchers:
+            report(self.n_bytes)
         return n
 
     def readall(self):

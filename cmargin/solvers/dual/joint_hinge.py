@@ -23,7 +23,7 @@ from cmargin.solvers.dual.dual_newton import stream_of
 from cmargin.solvers.newton.slices import SLICE
 from cmargin.solvers.result import Result
 
-PART = 10**7                 # multiply-adds between two looks at the clock
+PART = 10**7                 # multiply-adds between two readings of the clock
 
 
 class JointHinge:
