@@ -164,7 +164,9 @@ def propensity_scored(scores, y, propensity, k):
     gain = 1 / positive_array(propensity, "propensity")
     if gain.shape != positives.shape[1:]:
         raise ValueError(f"propensity must have shape ({positives.shape[1]},), one for each label, got {gain.shape}")
-    if not np.isfinite(gain.sum() * positives.shape[0]):
+    with np.errstate(over="ignore"):
+        total = gain.sum() * positives.shape[0]
+    if not np.isfinite(total):
         raise ValueError("propensity is so small that sums of its inverse overflow")
     ks = places_asked_for(k, positives.shape[1])
     ranked = rankings(scores, positives.shape, ks.max())

@@ -126,6 +126,7 @@ def test_what_is_refused(change, message):
         cm.precision_at_k(**{"scores": SCORES, "y": Y, "k": 3, **change})
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("change, message", [
     (dict(propensity=PROPENSITY[:3]), r"propensity must have shape \(4,\)"),
     (dict(propensity=0 * PROPENSITY), "propensity must be positive"),
