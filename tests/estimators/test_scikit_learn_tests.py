@@ -24,8 +24,6 @@ FILES = {"svm": "svm/tests/test_svm.py", "sgd": "linear_model/tests/test_sgd.py"
 OTHERS = {"liblinear", "newton-cg", "newton-cholesky", "sag", "saga", "cv"}        # solvers, and the search
 
 EXCUSED = {
-    "Crammer and Singer's loss is not here": [
-        "svm_linearsvc_crammer_singer", "svm_crammer_singer_binary"],
     "intercept_scaling is not here: the intercept is free, or weighs as a column of ones": [
         "svm_dense_liblinear_intercept_handling"],
     "which parameters go together there: dual=, penalty= and solver= are not ours, hinge with l1 is allowed": [
@@ -50,8 +48,8 @@ EXCUSED = {
     "coef_init and intercept_init are not here: warm_start goes on from coef_": [
         "sgd_provide_coef", "sgd_set_coef_multiclass", "sgd_set_intercept_offset", "sgd_set_intercept_offset_binary",
         "sgd_set_intercept_to_intercept", "sgd_sgd_multiclass_with_init_coef"],
-    "loss='modified_huber' and those of regression are not here": [
-        "sgd_sgd_clf", "sgd_sgd_proba", "sgd_regression_losses"],
+    "probabilities of loss='modified_huber', and losses of regression for classes, are not here": [
+        "sgd_sgd_proba", "sgd_regression_losses"],
     "SLND takes its inverse Hessian from the first part, here two rows of one class": [
         "sgd_partial_fit_binary"],
     "coef_ is of doubles for rows of single precision: what was certified are these weights": [

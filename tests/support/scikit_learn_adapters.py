@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from cmargin import SLNDClassifier, SmSVMClassifier
 
-LOSSES = {"hinge": "hinge", "squared_hinge": "squared_hinge", "log_loss": "logistic"}
+LOSSES = {"hinge": "hinge", "squared_hinge": "squared_hinge", "log_loss": "logistic",
+          "modified_huber": "modified_huber"}
 
 
 class NotOffered(ValueError):
@@ -107,8 +108,11 @@ class LinearSVC(Adapter):
     theirs = TheirLinearSVC
 
     def _make(self, n_classes, total):
-        if self.multi_class != "ovr" or self.intercept_scaling != 1:
+        if self.intercept_scaling != 1:
             raise NotOffered(self)
+        if self.multi_class == "crammer_singer":             # without another loss and penalty, whatever these say
+            return SmSVMClassifier(C=self.C, **self._shared(), tol=self.tol, penalize_intercept=True,
+                                   multi_class="crammer_singer")
         penalties = {"C": self.C} if self.penalty == "l2" else {"l2": 0.0, "l1": 1 / (self.C * total)}
         return SmSVMClassifier(**penalties, **self._shared(), loss=self.loss, tol=self.tol,
                                penalize_intercept=self.penalty == "l2")
