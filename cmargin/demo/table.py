@@ -39,7 +39,8 @@ l2/2 |w|^2 + mean hinge with l2=1e-4 and no intercept. gap: relative distance fr
 for SmSVMClassifier, measured against that for the others.""",
     places.NAME: """\
 places: from which of 50 places in the photographs do 5 x 5 pixels come? Defaults, but for LogisticRegression's
-max_iter=300: its 100 are not enough here.""",
+max_iter=300: its 100 are not enough here. With the same loss SLND and BSN make the same steps until H is estimated
+anew, which a set of this size does not come to.""",
     "digits": """\
 digits: ten classes. Parameters are defaults, except l2=0.01 for SmSVM and the losses that are named. Sets as small and
 easy as this one need nothing better than LogisticRegression.""",
