@@ -194,3 +194,12 @@ def test_steps_by_the_huber_loss_go_without_a_path_of_penalties(seed):
     y = X[:, :10].sum(1) + 0.05 * rng.standard_normal(2000)
     found = SmSVMRegressor("huber", delta=1.0, l2=1e-7).fit(X, y)
     assert found.duality_gap_[0] <= 1e-4 and found.n_passes_ <= 7
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_narrow_bend_is_come_to_by_wider_ones(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((12, 3)) + 5
+    y = 100 * rng.standard_normal(12)
+    found = SmSVMRegressor("huber", delta=1e-2, l2=0.0, l1=1e-6).fit(X, y)
+    assert found.duality_gap_[0] <= 1e-4

@@ -57,6 +57,15 @@ def test_exact_step_on_a_smooth_function_far_from_quadratic():
     assert s == pytest.approx(7, abs=1e-9) and hit == -1
 
 
+@pytest.mark.parametrize("end", [1e-3, 1e-8, 1e-40, 1e-150])
+def test_exact_step_comes_back_from_a_far_end_that_hardly_rises(end):
+    def phi(s):                                    # falls by 1 to the end, and rises by 1e-5 from there on
+        return (-1.0, 0.0) if s < end else (1e-5, 0.0)
+
+    s, _ = exact_step(phi, np.zeros(1), np.ones(1), np.zeros(1), 16.0, 1e-4)
+    assert 1e-5 * max(s - end, 0) < min(s, end)    # lower than the start
+
+
 def spd(n, rank, seed, ridge=0.1):
     Z = np.random.default_rng(seed).standard_normal((rank, n))
     return Z.T @ Z / rank + ridge * np.eye(n)

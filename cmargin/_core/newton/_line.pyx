@@ -76,6 +76,12 @@ cdef bint tell_breakpoint(line_search *line, double slope) noexcept nogil:
     return next_inside(line)
 
 
+cdef inline bint is_beyond(const line_search *line, double slope, double curvature) noexcept nogil:
+    # a slope that rises, however little, and hardly bends: the minimum is nearer to the start than to here. A class of
+    # little weight is all that rises so far out
+    return line.lo == 0 and slope > curvature * line.s
+
+
 cdef bint tell_inside(line_search *line, double slope, double curvature) noexcept nogil:
     # Newton, bisection where it leaves the bracket
     cdef double step
@@ -85,7 +91,8 @@ cdef bint tell_inside(line_search *line, double slope, double curvature) noexcep
     else:
         slope += line.right
     line.trials += 1
-    if fabs(slope) <= line.tol * fabs(line.first) or line.hi - line.lo <= 1e-14 * line.hi:
+    if (fabs(slope) <= line.tol * fabs(line.first) and not is_beyond(line, slope, curvature)) \
+            or line.hi - line.lo <= 1e-14 * line.hi:
         return False
     if slope < 0:
         line.lo = line.s
@@ -93,6 +100,8 @@ cdef bint tell_inside(line_search *line, double slope, double curvature) noexcep
         line.hi = line.s
     step = line.s - slope / curvature if curvature > 0 else line.lo - 1
     line.s = step if line.lo < step < line.hi else (line.lo + line.hi) / 2
+    if line.lo == 0 and line.trials >= MAX_DOUBLINGS // 2:
+        line.s = line.hi * line.tol                # no halves come back from there; what is then too far rises by less
     return line.trials < line.max_trials
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from libc.float cimport DBL_EPSILON
 from libc.string cimport memcpy
 
 from cmargin._core.linalg._blas cimport axpy, dot, potrs
@@ -21,6 +22,16 @@ cdef void precondition(const conjugate_gradients *cg, double *x) noexcept nogil:
         x[j] /= cg.diagonal[j]
 
 
+cdef double length_of(const conjugate_gradients *cg) noexcept nogil:
+    # squared, of the direction, by H's diagonal; 0 where that is not known
+    cdef double total = 0
+    cdef Py_ssize_t j
+    if cg.factor == NULL:
+        for j in range(cg.n):
+            total += cg.diagonal[j] * cg.search[j] * cg.search[j]
+    return total
+
+
 cdef bint cg_begin(conjugate_gradients *cg, const double *rhs, double factor) noexcept nogil:
     cdef Py_ssize_t j
     for j in range(cg.n):
@@ -36,7 +47,8 @@ cdef bint cg_tell(conjugate_gradients *cg) noexcept nogil:
     cdef double *z = cg.product
     cdef Py_ssize_t j
     cg.count += 1
-    if not curvature > 0:              # H is not positive there: what is known so far, or the preconditioned gradient
+    if not curvature > DBL_EPSILON * length_of(cg):
+        # H is not positive there, or it is by rounding: what is known so far, or the preconditioned gradient
         if cg.count == 1:
             memcpy(cg.x, cg.search, cg.n * sizeof(double))
         return False
