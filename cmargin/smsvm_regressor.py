@@ -171,7 +171,7 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         check_parameter(self, "loss", self.loss, options=LOSSES)
         check_parameter(self, "epsilon", self.epsilon, real=NOT_NEGATIVE)
         check_parameter(self, "delta", self.delta, real=POSITIVE)
-        for level in self._levels() or [None]:
+        for level in self._levels() or [self.quantile]:
             check_parameter(self, "quantile", level, real=BELOW_1)
         for name in ("tol", "max_passes"):
             check_parameter(self, name, getattr(self, name), real=POSITIVE)
@@ -196,7 +196,7 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
                              degree=2 if self.loss == "squared_epsilon_insensitive" else 1)]
 
     @keeps_last_fit
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, comm: Any = None) -> Self:
         """Train from zero, or from the last weights with ``warm_start``.
 
         Ctrl-C stores the best weights so far before it goes on; a fit that is refused leaves the last one as it was.
@@ -209,6 +209,8 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         y : (n_samples,) or (n_samples, n_targets) numbers
             Targets, each with weights of its own; or paths of .npy files where X is in files.
         sample_weight : (n_samples,) array or None
+        comm : None
+            Rows of several ranks are not taken yet.
 
         Returns
         -------
@@ -217,10 +219,10 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         Raises
         ------
         ValueError
-            For parameters, shapes, NaN, infinities, negative weights, targets that are no numbers; rows of Dask or on
-            a device.
+            For parameters, shapes, NaN, infinities, negative weights, targets that are no numbers; rows of Dask, on a
+            device or of several ranks.
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, comm)
 
     def _train(self, source, sample_weight, begin, checkpointer):
         if source.storage == "device":
