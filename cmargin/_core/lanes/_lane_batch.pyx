@@ -370,7 +370,7 @@ cdef class LaneBatch(Worker):
                  and (inverse is not None or scale.shape[0] == m)
                  and (inverse is None or inverse.shape[0] == inverse.shape[1] == m), "LaneBatch")
         self.keep = [rows, X, s, s_single, positive_starts, positives, inverse, scale, single, double_, w, b, objective,
-                     dual, steps]
+                     dual, steps, active]
         at.rows, at.X, at.s, at.s_single = &rows.rows, &X.view, &s[0], &s_single[0]
         at.positive_starts = &positive_starts[0]
         at.positives = &positives[0] if positives.shape[0] > 0 else NULL
