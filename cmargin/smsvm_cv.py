@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from cmargin._estimators.apart import check_list, is_indicator, weights_differ
 from cmargin._estimators.base import keeps_last_fit
+from cmargin._estimators.by_column import is_array
 from cmargin._estimators.docs import CheckpointFile
 from cmargin._estimators.identity import check_checkpoint, checkpointer_of
 from cmargin._estimators.labels import Labels, code_labels
@@ -243,6 +244,10 @@ class SmSVMClassifierCV(PenaltySearch):
         if self._estimator.multi_class != "ovr":
             raise ValueError("A search follows paths of binary problems: its estimator needs multi_class='ovr', got "
                              f"{self._estimator.multi_class!r}; sklearn.model_selection.GridSearchCV takes it.")
+        for name in ("l2", "l1"):
+            if is_array(getattr(self._estimator, name)):
+                raise ValueError(f"A search chooses one l2 and one l1 for all columns: {name} of its estimator must be "
+                                 "no array; sklearn.model_selection.GridSearchCV takes one.")
         estimator = clone(self._estimator).set_params(l2=None, C=None, l1=0.0)       # which the grid replaces
         estimator._check_for(None)
         check_list(estimator, is_indicator(y))

@@ -321,6 +321,13 @@ def test_paths_and_leaving_one_out_know_no_bounds():
     assert smsvm_path(X_bc[:50], y_bc[:50], l2s=[0.1]).coefs.shape[0] == 1
 
 
+@pytest.mark.parametrize("name", ["l1", "l2"])
+def test_a_search_takes_no_penalty_by_column(name):
+    estimator = SmSVMClassifier(**{name: np.full(X_bc.shape[1], 0.1)})
+    with pytest.raises(ValueError, match=f"{name} of its estimator must be no array"):
+        SmSVMClassifierCV(l2s=(1e-3, 1e-2), cv=3, estimator=estimator).fit(X_bc, y_bc)
+
+
 def test_a_fit_within_bounds_warns_of_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
