@@ -21,7 +21,7 @@ from cmargin.data.containers import label_array, weight_array
 from cmargin.data.open_here import opened
 
 LOSSES = ("epsilon_insensitive", "quantile", "squared_epsilon_insensitive", "huber")
-SOLVERS = ("auto", "cholesky", "woodbury", "cg")
+SOLVERS = ("auto", "cholesky", "woodbury", "cg", "dual")
 BELOW_1 = (0.0, np.nextafter(1.0, 0.0), "(0.0, 1.0)")
 
 
@@ -58,8 +58,8 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         1e-15 of the spread of the targets counts as 0, and so does a gap of that size.
     max_passes : float, default=1000
         Reads of the data for a target, after which a warning names the gap that is left.
-    linear_solver : {"auto", "cholesky", "woodbury", "cg"}, default="auto"
-        As in `SmSVMClassifier`.
+    linear_solver : {"auto", "cholesky", "woodbury", "cg", "dual"}, default="auto"
+        As in `SmSVMClassifier`; "dual", of loss="epsilon_insensitive" and "quantile", needs l1=0 and l2>0.
     subset_growth : {"auto", None}, default="auto"
         "auto": solve on a tenth of the rows first where there are many.
     penalize_intercept : bool, default=False

@@ -5,6 +5,8 @@ from math import ceil, log
 
 from cmargin._core.losses._losses import LOSS_IDS, facts_at
 
+TWO_KINKS = ("epsilon_insensitive", "quantile")
+
 
 @dataclass(frozen=True)
 class Loss:
@@ -37,6 +39,14 @@ class Loss:
         width, = self.parameters
         n = max(0, ceil(log(1 / width, 4)))
         return tuple(replace(self, parameters=(width * 4.0**k,)) for k in range(n, -1, -1))
+
+    @property
+    def sides(self):
+        """(up, down, e) of a loss of residuals u with two kinks, up max(0, u - e) + down max(0, -u - e); else None."""
+        if self.name not in TWO_KINKS:
+            return None
+        facts, flat = self.facts, self.parameters[0] if self.name == "epsilon_insensitive" else 0.0
+        return facts["dual_largest"], -facts["dual_smallest"], flat
 
 
 HINGE = Loss("hinge")

@@ -79,7 +79,9 @@ class DataSource(Protocol):
         """
 
     def dual_rows(self, intercept, free, weights, l2, loss):
-        """What all problems share that are solved by the dual; its ``row_pass(signed_weight)`` is a `DualPass`."""
+        """What all problems share that are solved by the dual; its ``row_pass(signed_weight, offset=None)`` is a
+        `DualPass`; the offset, as of `row_pass`, is for losses of residuals.
+        """
 
     def lane_rows(self, weights, l2, l2_bias, n_problems):
         """`LaneRows`: what problems of the squared hinge share that are solved side by side, in memory.

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmargin._core.lanes._lane_batch import LANE_COUNT
-from cmargin.data.loss import HINGE, Loss
+from cmargin.data.loss import HINGE, TWO_KINKS, Loss
 from cmargin.solvers import cost, prices
 from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.prices import BY_DUAL, Sampled
@@ -139,7 +139,8 @@ def refuse(problem, settings, stats):
     if search != "exact" and problem.penalty.groups is not None:
         raise ValueError("line_search='quadratic' needs groups=None.")
     if solver == "dual" and not prices.has_dual_steps(problem.loss):
-        raise ValueError(f"linear_solver='dual' needs loss={' or '.join(map(repr, BY_DUAL))}.")
+        known = TWO_KINKS if problem.loss.facts["dual_smallest"] < 0 else BY_DUAL
+        raise ValueError(f"linear_solver='dual' needs loss={' or '.join(map(repr, known))}.")
     if stats.divided:                            # sums over all rows only
         return
     if solver == "dual" and (problem.penalty.has_kinks or not problem.penalty.l2 > 0 or search != "exact"):
@@ -174,6 +175,8 @@ def dual_is_tried(stats, problem, settings, outcome_of):
         return False
     if settings.linear_solver == "dual":
         return True
+    if problem.loss.sides is not None and not stats.sparse:               # two dual variables a row cost two reads
+        return False
     if not stats.in_memory or settings.linear_solver != "auto" or settings.line_search != "exact" \
             or problem.penalty.has_kinks or not problem.penalty.l2 > 0 \
             or (not stats.sparse and settings.max_passes < cost.DUAL_FROM_MAX_PASSES):
@@ -243,7 +246,9 @@ def dual_first(stats, problem, settings, outcome_of):
     price = prices.reads_of_newton(stats, smooth)
     reads = min(reads, (cost.SMOOTH_DUAL_SHARE if smooth or reduced else cost.DUAL_SHARE) * price)
     last = settings.max_passes / 2
-    if few_sparse_rows(stats) and reads > last:     # nothing else ends sooner, however slow the sweeps seem for a while
+    if problem.loss.sides is not None and chooses:  # beside a weak penalty products end where sweeps do not
+        reads = min(reads, cost.DUAL_SHARE * cost.CG_NEWTON_READS)
+    elif few_sparse_rows(stats) and reads > last:   # nothing else ends sooner, however slow the sweeps seem for a while
         reads = last = max(last, settings.max_passes - cost.FEW_SPARSE_ROWS[1]) if smooth else np.inf
     if smooth and chooses and stats.sparse and (not few_sparse_rows(stats) or rows_are_alike(outcome_of)):
         reads = min(reads, cost.DUAL_SHARE * cost.SPARSE_NEWTON_READS)

@@ -25,8 +25,9 @@ class Sampled(NamedTuple):
 # ---------------------------------------------------------------- what is known of a loss
 
 def has_dual_steps(loss):
-    """Whether the dual's own solver takes the loss: each dual variable adds a - bend a^2 / 2 to the bound."""
-    return not np.isnan(loss.facts["dual_bend"])
+    """Whether the dual's own solver takes the loss: each dual variable adds a - bend a^2 / 2 to the bound, or the loss
+    is two hinges of a residual."""
+    return not np.isnan(loss.facts["dual_bend"]) or loss.sides is not None
 
 
 def dual_is_smooth(loss):

@@ -1,13 +1,14 @@
 """NumPy twins of the dual of SmSVM: the sweep, the best point along the last moves, and the intercept.
 
-A dual variable a, 0 <= a <= upper, adds a - ridge a^2 / 2 to the bound; ``box`` is (upper, ridge), an array each.
+A dual variable a, 0 <= a <= upper, adds target a - ridge a^2 / 2 to the bound; ``box`` is (upper, ridge), an array
+each. The targets, 1 where none are given, are the slacks at w = 0.
 """
 
 import numpy as np
 
 
-def gain(a, ridge):
-    return a - ridge * a**2 / 2
+def gain(a, ridge, target=1.0):
+    return target * a - ridge * a**2 / 2
 
 
 def pointed_to(u, upper, ridge):
@@ -22,7 +23,7 @@ def gap_of(u, a, upper, ridge):
     return best * u - ridge * best**2 / 2 - (a * u - ridge * a**2 / 2)
 
 
-def sweep(Z, y, order, low, high, box, a, w):
+def sweep(Z, y, order, low, high, box, a, w, target=None):
     """Rows that left; rows that stayed at their bound; least and largest slope used; gap; a; w.
 
     Z holds the constant column.
@@ -30,7 +31,7 @@ def sweep(Z, y, order, low, high, box, a, w):
     (upper, ridge), a, w = box, a.copy(), w.copy()
     left, rested, used, gap = [], [], [0.0], 0.0
     for i in order:
-        u = 1 - y[i] * (Z[i] @ w)
+        u = (1 if target is None else target[i]) - y[i] * (Z[i] @ w)
         slope = u - ridge[i] * a[i]
         if (a[i] == 0 and slope < low) or (a[i] == upper[i] and slope > high):
             left.append(i)
@@ -59,20 +60,20 @@ def steps_along(K, slope):
     return c
 
 
-def best_move(Z, y, box, moves, before, w_before, a, w):
+def best_move(Z, y, box, moves, before, w_before, a, w, target=1.0):
     """The best point along a sweep's change and the moves before, clipped to the box: a, w, moves, rows clipped.
 
     ``moves``: pairs of what dual variables and w were moved by, newest first.
     """
     upper, ridge = box
     D, W = (np.array(part) for part in zip((a - before, w - w_before), *moves, strict=True))
-    c = steps_along(W @ W.T + (D * ridge) @ D.T, D @ (1 - ridge * a) - W @ w)
+    c = steps_along(W @ W.T + (D * ridge) @ D.T, D @ (target - ridge * a) - W @ w)
     if not 0.05 <= np.abs(c).max() <= 1000:
         return a, w, [(a - before, w - w_before), *moves][:3], 0
     trial = a + c @ D
     new = np.clip(trial, 0, upper)
     new_w, n_clipped = w + c @ W + Z.T @ (y * (new - trial)), (new != trial).sum()
-    if gain(new, ridge).sum() - new_w @ new_w / 2 > gain(a, ridge).sum() - w @ w / 2:
+    if gain(new, ridge, target).sum() - new_w @ new_w / 2 > gain(a, ridge, target).sum() - w @ w / 2:
         return new, new_w, [(new - before, new_w - w_before), *moves][:3], n_clipped
     return a, w, [], n_clipped
 

@@ -18,7 +18,7 @@ from cmargin._core.newton._bound cimport dual_bound, dual_point, relative_gap
 from cmargin._core.newton._state cimport HISTORY_COLUMNS
 from cmargin._core.penalties._penalty cimport penalty_of, penalty_t
 from cmargin._core.rows._dual_evaluate cimport balance_part, begin_balancing, best_multiple, multiple_of
-from cmargin._core.rows._dual_rows cimport add_listed, add_rest, dual_products, pointed_to, reads_of, gain_of
+from cmargin._core.rows._dual_rows cimport add_listed, add_rest, dual_products, gain_of, pointed_to, reads_of, target_of
 from cmargin._core.rows._dual_sweeps cimport (
     AN_EVALUATION, TO_GIVE_UP, begin_call, call_part, choose_rows, dual_sweeps, take_sums,
 )
@@ -47,7 +47,7 @@ cdef inline double entries_of_a_row(const dual_state *at) noexcept nogil:
 
 cdef inline bint no_read_left(const dual_state *at) noexcept nogil:
     # before another sweep and the evaluation after it
-    return at.limit - reads_of(at.rows) - <double> at.sweeps.n_active / at.rows.n - 1 < 0
+    return at.limit - reads_of(at.rows) - <double> at.sweeps.n_active / at.rows.n_source - 1 < 0
 
 
 # ---------------------------------------------------------------- stages
@@ -99,7 +99,7 @@ cdef void sweep_on(dual_state *at) noexcept nogil:
     at.stage = SWEEPS
     begin_call(at.sweeps, SWEEPS_PER_EVALUATION - at.since % SWEEPS_PER_EVALUATION, at.stop.tol,
                max(1.0, <double> <Py_ssize_t> (SLICE / entries_of_a_row(at))),
-               (allowed - reads_of(at.rows) - 1) * at.rows.n, hopeless * at.rows.n)
+               (allowed - reads_of(at.rows) - 1) * at.rows.n_source, hopeless * at.rows.n_source)
 
 
 cdef void after_sweeps(dual_state *at) noexcept nogil:
@@ -123,7 +123,7 @@ cdef bint is_hopeless(const dual_state *at) noexcept nogil:
 
 cdef void go_on_or_evaluate(dual_state *at) noexcept nogil:
     cdef bint pays_off = reads_of(at.rows) - at.read >= READS_PER_EVALUATION or at.sweeps.gap < FALLEN * at.gap
-    cdef bint tried = at.history_rows == 0 and reads_of(at.rows) + <double> at.sweeps.n_active / at.rows.n \
+    cdef bint tried = at.history_rows == 0 and reads_of(at.rows) + <double> at.sweeps.n_active / at.rows.n_source \
         > at.first_evaluation
     at.wished = at.sweeps.wish == AN_EVALUATION
     # without a row at work nothing is read any more, and no limit comes nearer
@@ -161,13 +161,16 @@ cdef void begin_evaluation(dual_state *at, dual_stage stage) noexcept nogil:
 
 cdef void evaluate_part(dual_state *at, Py_ssize_t most) noexcept nogil:
     cdef double *u = at.room
-    cdef Py_ssize_t hi = min(at.rows.n, at.at + most), i, n = at.rows.n
+    cdef Py_ssize_t hi = min(at.rows.n_source, at.at + most), i, n = at.rows.n, first
     dual_products(at.rows, NULL, at.at, hi, at.sweeps.w, u)
-    for i in range(at.at, hi):
-        u[i] = 1 - u[i]
     at.at = hi
-    if hi < n:
+    if hi < at.rows.n_source:
         return
+    for i in range(at.rows.n_source, n):                 # a second dual variable of a row needs no second read
+        first = i - at.rows.n_source
+        u[i] = u[first] if (at.rows.signed_weight[i] >= 0) == (at.rows.signed_weight[first] >= 0) else -u[first]
+    for i in range(n):
+        u[i] = target_of(at.rows, i) - u[i]
     keep_best(at, u)
     if at.stage == START:
         start_adding(at, u)
@@ -183,10 +186,11 @@ cdef void evaluate_part(dual_state *at, Py_ssize_t most) noexcept nogil:
 
 
 cdef void keep_best(dual_state *at, const double *u) noexcept nogil:
-    # a warm start is kept as it is
+    # a warm start is kept as it is; w of a regression, whose dual variables are small, too
+    cdef double largest = 0 if at.stage == START or at.rows.target != NULL else at.largest
     cdef double *w = at.sweeps.w
     cdef Py_ssize_t m = at.rows.m, j
-    cdef best_multiple best = multiple_of(at.rows, w, u, 0 if at.stage == START else at.largest, at.room + at.rows.n)
+    cdef best_multiple best = multiple_of(at.rows, w, u, largest, at.room + at.rows.n)
     if not at.l2 * best.objective < at.objective:
         return
     at.objective = at.l2 * best.objective
@@ -232,7 +236,7 @@ cdef double gain_of_all(const dual_rows *rows, const double *a) noexcept nogil:
     for lo in range(0, rows.n, 256):
         piece = 0
         for i in range(lo, min(rows.n, lo + 256)):
-            piece += gain_of(a[i], rows.ridge[i])
+            piece += gain_of(rows, i, a[i])
         total += piece
     return total
 
@@ -300,10 +304,10 @@ cdef void add_part(dual_state *at, Py_ssize_t most) noexcept nogil:
     square = dot(n_columns, w, w)
     for i in range(at.rows.n):
         a = at.sweeps.a[i]
-        total += a
+        total += a * target_of(at.rows, i)
         square += at.rows.ridge[i] * a * a
     if square > 0:
-        shrink = min(1.0, total / square)
+        shrink = min(1.0, max(0.0, total / square))
     for i in range(at.rows.n):
         at.sweeps.a[i] *= shrink
     for i in range(n_columns):

@@ -8,7 +8,7 @@ rows have ridges, that sum is continuous, and Newton's method finds the root in 
 from libc.math cimport INFINITY, fabs
 
 from cmargin._core.linalg._blas cimport dot
-from cmargin._core.rows._dual_rows cimport DualBlocks, dual_rows, loss_at, pointed_to, take_mean
+from cmargin._core.rows._dual_rows cimport DualBlocks, dual_rows, loss_at, pointed_to, row_of, take_mean
 from cmargin._core.rows._tiles cimport add_row
 from cmargin._core.util._shapes cimport must_fit
 
@@ -126,6 +126,14 @@ cdef double root_of(const dual_rows *rows, const double *start, const double *di
     return t
 
 
+cdef double losses_at(const dual_rows *rows, const double *u, double shift) noexcept nogil:
+    cdef double loss = 0
+    cdef Py_ssize_t i
+    for i in range(rows.n):
+        loss += loss_at(u[i] - (shift if rows.signed_weight[i] >= 0 else -shift), rows.upper[i], rows.ridge[i])
+    return loss
+
+
 cdef best_multiple multiple_of(const dual_rows *rows, const double *w, const double *u, double largest,
                                double *room) noexcept nogil:
     # where a plane divides the data and l2 is small, upper is so large that what w lacks in length costs more than |w|
@@ -136,6 +144,8 @@ cdef best_multiple multiple_of(const dual_rows *rows, const double *w, const dou
     best.shift, best.scale = 0, 1
     if rows.free:
         best.shift = root_of(rows, u, NULL, 0, 0) if rows.smooth else shift_of(n, rows.signed_weight, u, room, room + n)
+        if rows.target != NULL and losses_at(rows, u, 0) <= losses_at(rows, u, best.shift):
+            best.shift = 0                                       # within the kinks of all rows: where it is
     for i in range(n):
         z[i] = 1 - (u[i] - (best.shift if rows.signed_weight[i] >= 0 else -best.shift))
     if largest > 0:
@@ -184,7 +194,7 @@ cdef bint balance_part(balancing *by, dual_rows *rows, Py_ssize_t most) noexcept
                 by.taken += part
                 by.removed += part if by.heavier else -part
                 rows.n_read += 1
-                add_row(-part if by.heavier else part, &rows.source, i, by.w)
+                add_row(-part if by.heavier else part, &rows.source, row_of(rows, i), by.w)
     by.missing -= by.taken
     if by.face and (not by.there > 0 or by.missing > 1e-15 * by.there):
         ask_for(by, rows, False)

@@ -12,7 +12,7 @@ needs no row to be read, since D = sum d y x is known of each (sequential subspa
 from libc.math cimport fabs, sqrt
 from libc.string cimport memcpy
 
-from cmargin._core.rows._dual_rows cimport dual_rows, gain_of, take_mean
+from cmargin._core.rows._dual_rows cimport dual_rows, gain_of, row_of, take_mean, target_of
 from cmargin._core.rows._tiles cimport add_row
 
 cdef double SHORTEST = 0.05          # lengths of a direction, below which a step along it is not worth a trial
@@ -82,7 +82,7 @@ cdef void measure(const dual_moves *at, const dual_rows *rows, small_model *mode
         d[0] = at.a[i] - at.before[i]
         for k in range(at.kept):
             d[k + 1] = at.last[k * n + i]
-        add_products(model, d, 1 - rows.ridge[i] * at.a[i], rows.ridge[i])
+        add_products(model, d, target_of(rows, i) - rows.ridge[i] * at.a[i], rows.ridge[i])
 
 
 cdef bint best_step(small_model *model) noexcept nogil:
@@ -141,9 +141,9 @@ cdef move_gain take_step(dual_moves *at, dual_rows *rows, const double *step) no
             gain.n_read += 1
             clipped += sign * (new - trial)
             at.last[i] = new - at.before[i]
-            add_row(sign * (new - trial), &rows.source, i, at.w_last)
+            add_row(sign * (new - trial), &rows.source, row_of(rows, i), at.w_last)
         if new != at.a[i]:
-            gain.total += gain_of(new, rows.ridge[i]) - gain_of(at.a[i], rows.ridge[i])
+            gain.total += gain_of(rows, i, new) - gain_of(rows, i, at.a[i])
             gain.balance += new - at.a[i] if rows.signed_weight[i] >= 0 else at.a[i] - new
         at.before[i] = new
     rows.n_read += gain.n_read

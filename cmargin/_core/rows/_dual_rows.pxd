@@ -10,11 +10,13 @@ cdef enum:
 
 cdef struct dual_rows:               # nothing is copied
     row_source source
-    Py_ssize_t n
+    Py_ssize_t n                     # dual variables: one a row of the source, or two, the second n_source places on
+    Py_ssize_t n_source
     Py_ssize_t m                     # features; vectors of columns have m + 1 numbers
     const double *signed_weight      # (n,) sample weight with the sign of the class; 0 counts as positive
     const double *upper              # (n,) largest dual variables; may be infinite where ridge > 0
-    const double *ridge              # (n,) bend of the gain, a - ridge a^2 / 2; 0: the hinge
+    const double *ridge              # (n,) bend of the gain, target a - ridge a^2 / 2; 0: the hinge
+    const double *target             # (n,) slacks at w = 0; NULL: 1
     const double *square             # (n,) |x - mean|^2 + bias^2 + ridge, positive
     double bias                      # of the column of constants, 0 without an intercept
     bint free                        # whether the weight of that column is not penalised
@@ -26,9 +28,18 @@ cdef struct dual_rows:               # nothing is copied
     Py_ssize_t n_read                # rows read so far
 
 
+cdef inline double target_of(const dual_rows *rows, Py_ssize_t i) noexcept nogil:
+    return 1 if rows.target == NULL else rows.target[i]
+
+
+# the row of the source that a dual variable stands for
+cdef inline Py_ssize_t row_of(const dual_rows *rows, Py_ssize_t i) noexcept nogil:
+    return i if i < rows.n_source else i - rows.n_source
+
+
 # what a dual variable adds to the bound, before |w|^2 / 2 is taken off
-cdef inline double gain_of(double a, double ridge) noexcept nogil:
-    return a * (1 - ridge * a / 2)
+cdef inline double gain_of(const dual_rows *rows, Py_ssize_t i, double a) noexcept nogil:
+    return a * (target_of(rows, i) - rows.ridge[i] * a / 2)
 
 
 # the dual variable that a slack u points to, argmax over 0 <= a <= upper of a u - ridge a^2 / 2
@@ -72,4 +83,4 @@ cdef void take_mean(const dual_rows *rows, double times, double *v) noexcept nog
 
 # rows read so far, in reads of all rows
 cdef inline double reads_of(const dual_rows *rows) noexcept nogil:
-    return <double> rows.n_read / max(1, rows.n)
+    return <double> rows.n_read / max(1, rows.n_source)

@@ -1,7 +1,7 @@
 """Rows of one binary problem, dense or CSR, seen from their dual variables.
 
 (a) w = sum_i a_i y_i x_i, 0 <= a_i <= upper_i: whatever changes a_i adds a multiple of one row to w, and the slope in
-    a_i is the slack u_i = 1 - y_i <w, x_i>, less ridge_i a_i. Ridges are 0 where the loss is the hinge; where its
+    a_i is the slack u_i = target_i - y_i <w, x_i> less ridge_i a_i. Ridges are 0 where the loss is the hinge; where its
     dual variables add less to the bound the larger they are, they say how much. The last entry of w belongs to a column
     of constants ``bias``, 0 without an intercept.
 (b) Every function reads the rows of a list, in its order, on one thread: the same bits for any number of threads,
@@ -9,6 +9,8 @@
 (c) The format is known to `row_product`, `add_row` and `fetch_row` only; w and all sums are float64 whatever the rows.
     The sign of the signed weight s_i y_i is the class; 0 counts as positive.
 (d) Rows may be seen from their mean: x_i then stands for x_i - mean, and rows stay as they are.
+(e) The targets are 1, and every row has one dual variable, but in a regression: there every row stands twice in the
+    lists, with y = 1 and y = -1, for what its residual costs above and below, and its entries once in the memory.
 """
 
 import numpy as np
@@ -43,8 +45,8 @@ cdef void dual_products(dual_rows *rows, const Py_ssize_t *listed, Py_ssize_t lo
     for k in range(lo, hi):
         i = k if listed == NULL else listed[k]
         if k + AHEAD < hi:
-            fetch_row(&rows.source, k + AHEAD if listed == NULL else listed[k + AHEAD])
-        z = constant + row_product(&rows.source, i, v)
+            fetch_row(&rows.source, row_of(rows, k + AHEAD if listed == NULL else listed[k + AHEAD]))
+        z = constant + row_product(&rows.source, row_of(rows, i), v)
         out[k] = z if rows.signed_weight[i] >= 0 else -z
     rows.n_read += hi - lo
 
@@ -59,7 +61,7 @@ cdef double add_listed(dual_rows *rows, const Py_ssize_t *listed, Py_ssize_t lo,
         i = k if listed == NULL else listed[k]
         signed = c[k] if rows.signed_weight[i] >= 0 else -c[k]
         total += signed
-        add_row(signed, &rows.source, i, v)
+        add_row(signed, &rows.source, row_of(rows, i), v)
         rows.n_read += 1
     return total
 
@@ -74,19 +76,23 @@ cdef class DualBlocks:
 
     All of (n_rows,): ``signed_weight``; ``upper``, largest dual variables; ``ridge``, bends of their gains; ``square``,
     |x|^2 + bias^2 + ridge, positive; ``x_dot_mean``, <x_i, mean>, zeros without a ``mean`` (m,) where rows are seen
-    from. ``bias``, ``free``: the column of constants, and whether its weight is free. ``density``: part of the entries
-    that is stored.
+    from; ``target``, slacks at w = 0, None: 1. With a target they are all (2 n_rows,), of rows above and below it:
+    the latter with negative ``signed_weight``. ``bias``, ``free``: the column of constants, and whether its weight is
+    free. ``density``: part of the entries that is stored.
     """
 
     def __init__(self, Rows X, const double[::1] signed_weight, const double[::1] upper, const double[::1] ridge,
                  const double[::1] square, double bias, bint free, double density, const double[::1] x_dot_mean,
-                 const double[::1] mean=None):
+                 const double[::1] mean=None, const double[::1] target=None):
         cdef dual_rows *rows = &self.rows
-        cdef Py_ssize_t n = X.view.n_rows
+        cdef Py_ssize_t n = X.view.n_rows if target is None else 2 * X.view.n_rows
         must_fit(n > 0 and signed_weight.shape[0] == upper.shape[0] == ridge.shape[0] == square.shape[0] == n
-                 and x_dot_mean.shape[0] == n and (mean is None or mean.shape[0] == X.view.n_features), "DualBlocks")
-        self.keep = X, signed_weight, upper, ridge, square, x_dot_mean, mean
-        rows.source, rows.n, rows.m = source_of(X), n, X.view.n_features
+                 and x_dot_mean.shape[0] == n and (mean is None or mean.shape[0] == X.view.n_features)
+                 and (target is None or target.shape[0] == n), "DualBlocks")
+        self.keep = X, signed_weight, upper, ridge, square, x_dot_mean, mean, target
+        rows.source, rows.n, rows.n_source, rows.m = source_of(X), n, X.view.n_rows, X.view.n_features
+        if target is not None:
+            rows.target = &target[0]
         rows.signed_weight, rows.upper, rows.ridge = &signed_weight[0], &upper[0], &ridge[0]
         rows.square, rows.x_dot_mean = &square[0], &x_dot_mean[0]
         rows.bias, rows.free, rows.density, rows.smooth = bias, free, density, np.any(ridge)

@@ -18,7 +18,7 @@ from libc.string cimport memcpy
 from cmargin._core.rows._dual_evaluate cimport balance_part, balancing, begin_balancing
 from cmargin._core.rows._dual_moves cimport MOVES, begin_move, end_move, move_gain, rests
 from cmargin._core.rows._dual_rows cimport (
-    AHEAD, FAR_AHEAD, DualBlocks, dual_rows, gap_at, mean_product, take_mean, gain_of,
+    AHEAD, FAR_AHEAD, DualBlocks, dual_rows, gain_of, gap_at, mean_product, row_of, take_mean, target_of,
 )
 from cmargin._core.rows._tiles cimport add_row, fetch_row, row_product
 from cmargin._core.util._random cimport shuffle_places
@@ -201,7 +201,7 @@ cdef void take_sums(dual_sweeps *at) noexcept nogil:
     cdef Py_ssize_t i
     at.total = at.balance = 0
     for i in range(at.rows.n):
-        at.total += gain_of(at.a[i], at.rows.ridge[i])
+        at.total += gain_of(at.rows, i, at.a[i])
         at.balance += at.a[i] if at.rows.signed_weight[i] >= 0 else -at.a[i]
 
 
@@ -234,7 +234,7 @@ cdef void go_on(dual_sweeps *at, double until) noexcept nogil:
     cdef double *w = at.apart
     cdef const double *x_dot_mean = rows.x_dot_mean
     cdef Py_ssize_t *queue = at.queue
-    cdef Py_ssize_t k = at.at, n = at.n_queued, m = rows.m, i, soon
+    cdef Py_ssize_t k = at.at, n = at.n_queued, m = rows.m, i, row, soon
     cdef const int64_t *starts = rows.source.X.starts
     cdef double u, slope, ridge, sign, old, new, change
     while k < n and at.worked < until:
@@ -246,11 +246,13 @@ cdef void go_on(dual_sweeps *at, double until) noexcept nogil:
             prefetch_of_six(soon, a, upper, rows.signed_weight, rows.ridge, rows.square, x_dot_mean)
             PREFETCH(at.nap + soon)
             if starts != NULL:
-                PREFETCH(starts + soon)
+                PREFETCH(starts + row_of(rows, soon))
         if k + AHEAD <= n:
-            fetch_row(&rows.source, queue[k + AHEAD - 1])
+            fetch_row(&rows.source, row_of(rows, queue[k + AHEAD - 1]))
         sign = 1 if rows.signed_weight[i] >= 0 else -1
-        u = 1 - sign * (rows.bias * w[m] + at.constant - at.held * x_dot_mean[i] + row_product(&rows.source, i, w))
+        row = row_of(rows, i)
+        u = target_of(rows, i) - sign * (rows.bias * w[m] + at.constant - at.held * x_dot_mean[i]
+                                         + row_product(&rows.source, row, w))
         old, ridge = a[i], rows.ridge[i]
         slope = u - ridge * old
         if (old == 0 and slope < at.low) or (old == upper[i] and slope > at.high):
@@ -268,13 +270,13 @@ cdef void go_on(dual_sweeps *at, double until) noexcept nogil:
             continue
         at.smallest, at.largest = min(at.smallest, slope), max(at.largest, slope)
         a[i] = new
-        at.total += gain_of(new, ridge) - gain_of(old, ridge)
+        at.total += gain_of(rows, i, new) - gain_of(rows, i, old)
         change *= sign
         at.balance += change
         at.held += change
         at.constant -= change * (x_dot_mean[i] - rows.mean_square)
         w[m] += rows.bias * change
-        add_row(change, &rows.source, i, w)
+        add_row(change, &rows.source, row, w)
     at.at, at.under_way = k, k < n
     if rows.mean != NULL:
         memcpy(at.w, at.apart, (m + 1) * sizeof(double))

@@ -4,6 +4,7 @@ import numpy as np
 
 from cmargin._core.rows._dual_rows import DualBlocks, squares
 from cmargin._core.rows._rows import Rows
+from cmargin.data.loss import HINGE
 
 FREE_BIAS = 0.5
 STEPS_OF_BIAS = 10     # of a free intercept's multiplier that make up for classes of uneven weights, 1 / a length
@@ -40,7 +41,8 @@ class DualRows:
     the rows' typical length: the smaller, the less the column slows the sweeps, and the longer its multiplier takes.
     Reads of all rows at 1, 0.5, 0.3, 0.1 times: 20, 15, 16, 23 and 87, 46, 43, 74 (20,000 text rows, C = 1 and 10), 56,
     44, 43, 414 (sector, class 50, C = 10). ``weights`` (n,), None: ones. The dual variables of ``loss`` add a - bend
-    a^2 / 2 each to the bound.
+    a^2 / 2 each to the bound. A loss of residuals with two kinks is two hinges a row, above the target and below it:
+    what has a number for each dual variable has those of all rows above, then those of all rows below.
     """
 
     def __init__(self, source, intercept, free, weights, l2, loss):
@@ -50,6 +52,9 @@ class DualRows:
         self.density = 1.0 if self.dense else source.entries / max(1, self.n_rows * self.n_features)
         weights = np.ones(self.n_rows) if weights is None else weights
         self.cost = weights / (l2 * weights.sum())
+        self.sides = loss.sides
+        if self.sides is not None:
+            self.cost, loss = np.outer(self.sides[:2], self.cost).ravel(), HINGE
         self.upper, self.ridge = box_of(self.cost, loss)
         self.square = np.zeros(self.n_rows)
         squares(self.rows, np.ones(max(1, self.n_features)), self.square)
@@ -60,6 +65,8 @@ class DualRows:
             self.see_from_the_mean()
         if free:
             self.bias = FREE_BIAS * float(np.sqrt(self.square.mean())) or 1.0
+        if self.sides is not None:
+            self.square, self.x_dot_mean = np.tile(self.square, 2), np.tile(self.x_dot_mean, 2)
         self.square += self.bias**2 + self.ridge
         if not np.isfinite(self.square).all():
             raise FloatingPointError("squares of the rows overflow")
@@ -69,8 +76,19 @@ class DualRows:
         """Subtract the mean row from all, without touching them: for sum a y = 0 that leaves the problem as it is."""
         self.mean, self.x_dot_mean, self.square = seen_from_mean(self.rows, self.density, self.square)
 
-    def row_pass(self, signed_weight):
-        return DualRowPass(self, signed_weight)
+    def row_pass(self, signed_weight, offset=None):
+        """``offset`` (n_rows,): the targets of a loss of residuals."""
+        if self.sides is None:
+            return DualRowPass(self, signed_weight)
+        up, down, flat = self.sides
+        return DualRowPass(self, np.outer([up, -down], signed_weight).ravel(),
+                           np.concatenate([offset - flat, -offset - flat]))
+
+    def of_rows(self, a):
+        """(n_rows,) -F'(z) from the dual variables over their largest."""
+        if self.sides is None:
+            return a
+        return self.sides[0] * a[:self.n_rows] - self.sides[1] * a[self.n_rows:]
 
 
 class DualRowPass(DualBlocks):
@@ -81,7 +99,7 @@ class DualRowPass(DualBlocks):
     large as ten steps to 1 ask for, which no row feels, or a tenth of that where the classes weigh the same.
     """
 
-    def __init__(self, shared, signed_weight):
+    def __init__(self, shared, signed_weight, target=None):
         self.shared, self.signed_weight, self.bias, square = shared, signed_weight, shared.bias, shared.square
         if shared.free:
             uneven = abs(shared.cost @ np.sign(signed_weight))
@@ -90,7 +108,7 @@ class DualRowPass(DualBlocks):
                 square = square + (wanted - self.bias**2)
                 self.bias = float(np.sqrt(wanted))
         super().__init__(shared.rows, signed_weight, shared.upper, shared.ridge, square, self.bias, shared.free,
-                         shared.density, shared.x_dot_mean, shared.mean)
+                         shared.density, shared.x_dot_mean, shared.mean, target)
 
     def from_the_mean(self, w):
         """(n_features + 1,) what ``w``, with an intercept where there is one, is for rows seen from their mean."""

@@ -18,6 +18,10 @@ constants.
 
 Dual variables of the squared hinge have no upper bound, and add a - r_i a^2 / 2 each to the bound, r_i = 1 / (2 C_i):
 r_i is added to |x_i|^2, and r_i a_i taken off u_i.
+
+A loss of residuals with two kinks, up max(0, t - z - e) + down max(0, z - t - e), is a hinge of slack (t - e) - z and
+one of slack (-t - e) + z: two dual variables a row, of y = 1 and y = -1, in boxes up C_i and down C_i, of gains
+(t - e) a and (-t - e) a. All else is as of the hinge; the row's entries are stored once.
 """
 
 from functools import lru_cache
@@ -82,5 +86,6 @@ class DualNewton(InSlices, DualDriver):
 
     def dual_variables(self):
         """-F'(z) of the rows, about: balanced where the intercept is free."""
-        a, cost = self.sweeps.balanced()[0] if self.source.shared.free else self.a, self.source.shared.cost
-        return a / np.where(cost > 0, cost, 1.0)
+        shared = self.source.shared
+        a = self.sweeps.balanced()[0] if shared.free else self.a
+        return shared.of_rows(a / np.where(shared.cost > 0, shared.cost, 1.0))

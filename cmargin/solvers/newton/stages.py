@@ -170,7 +170,7 @@ class Stages:
         return self.w if stage.start == "warm" else None
 
     def dual(self, stage):
-        rows = self.shared.dual_rows().row_pass(self.signed_weight)
+        rows = self.shared.dual_rows().row_pass(self.signed_weight, self.offset)
         driver = DualNewton(rows, self.shared.problem, self.settings, self.result, self.seed, self.w,
                             stage.reads, stage.on_trial, stage.first_check, self.a)
         yield self.begin(driver, "dual")
