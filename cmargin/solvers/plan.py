@@ -261,7 +261,8 @@ def dual_first(stats, problem, settings, outcome_of):
         why = f"Newton's method {priced}"
     limit = f"after {reads:.3g} reads Newton's method takes over" if np.isfinite(reads) else ""
     return Stage("dual", why, limit, start="warm" if problem.warm else "zero", reads=reads,
-                 on_trial=chooses and ((not stats.sparse and (reduced or not smooth)) or rows_are_alike(outcome_of)),
+                 on_trial=chooses and ((not stats.sparse and (reduced or not smooth)) or rows_are_alike(outcome_of)
+                                       or (problem.loss.sides is not None and np.isfinite(price))),
                  first_check=cost.NARROW_FIRST_CHECK if narrow else np.inf)
 
 
@@ -351,7 +352,8 @@ def is_reduced(stats, problem, settings):
 def newton_next(stats, problem, settings, outcome_of):
     """The stage of Newton's method, or a probe that decides about it."""
     dual, start = outcome_of.get("dual"), "warm" if problem.warm else "zero"
-    if dual is not None and dual.gap <= cost.GAP_TO_BEGIN_ANEW[stats.sparse]:
+    if dual is not None and dual.gap <= cost.GAP_TO_BEGIN_ANEW[stats.sparse] \
+            and (problem.loss.sides is None or np.isfinite(prices.reads_of_newton(stats))):
         start = "last"
     smoothing = None if start == "zero" else min(settings.smoothing, cost.WARM_SMOOTHING)
     columns = prices.columns_limit(stats, problem, settings)
