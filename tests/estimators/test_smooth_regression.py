@@ -172,7 +172,7 @@ def test_bad_parameters():
     for bad in (0, -1.0, np.inf, np.nan, "a", None):
         with pytest.raises(ValueError, match="'delta' parameter"):
             SmSVMRegressor("huber", delta=bad).fit(X, y)
-    with pytest.raises(ValueError, match="'linear_solver' parameter"):
+    with pytest.raises(ValueError, match="linear_solver='dual' needs loss="):
         SmSVMRegressor("huber", linear_solver="dual").fit(X, y)
 
 

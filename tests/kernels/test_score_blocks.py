@@ -74,7 +74,7 @@ def test_what_does_not_fit_is_refused(monkeypatch):
     sums = np.zeros(K), np.zeros(K), np.zeros((P, K))
     W = np.ascontiguousarray(W.T)
     for bounds, every, loss, scale in (([0, N + 1], 1, 0, K), ([5, 3], 1, 0, K), ([0, 1, 2, 3], 1, 0, K),
-                                       ([0, N], 0, 0, K), ([0, N], 1, 9, K), ([0, N], 1, 0, K - 1)):
+                                       ([0, N], 0, 0, K), ([0, N], 1, 99, K), ([0, N], 1, 0, K - 1)):
         with pytest.raises(ValueError, match=r"ProblemRows\.sums"):
             kernel.sums(W, bias, loss, 0.0, np.ones(scale), np.array(bounds), every, *sums)
     for columns, first, threads in ((W[1:], 0, 1), (W, 1, 1), (W, -1, 1), (W, 0, 9)):
