@@ -9,6 +9,7 @@ from sklearn.base import clone
 from cmargin._estimators.scores import of_scores, predicted
 from cmargin._estimators.search.folds import NEVER, constant, of_all_classes
 
+KEPT = 4                         # fits of a problem whose products with the rows held out are kept
 ENTRIES_GATHERED = 1 << 20       # of X that are copied at a time, on their way through one product
 
 
@@ -56,7 +57,6 @@ class HeldOut:
 
     def __init__(self, fold):
         self.fold, self.whole, self.posed, self.products = fold, fold.whole, fold.posed, {}
-        self.before = {}                         # the pairs of the step before
         posed, test = self.posed, fold.test
         self.multilabel = posed.codes is None
         self.y, self.codes = posed.y[test], None if self.multilabel else posed.codes[test]
@@ -105,15 +105,15 @@ class HeldOut:
 
     def decisions(self, found):
         """(n_test, n_problems): of each problem the parts of its pairs."""
-        wanted = {id(pair): (c, pair) for c, one in enumerate(found) for _, pair in one.primal_parts}
-        # a step between two fits may have had one of them alone, and the next have both
-        self.products = {key: value for key, value in self.products.items() if key in wanted or key in self.before}
-        self.before = wanted
+        wanted = {id(pair): pair for one in found for _, pair in one.primal_parts}
         fresh = [key for key in wanted if key not in self.products]
         if fresh:
-            W = np.stack([wanted[key][1].w for key in fresh])
+            W = np.stack([wanted[key].w for key in fresh])
             products = decisions(*self.fold.held_out, W, self.posed.estimator.fit_intercept, self.fold.n_threads)
             self.products |= dict(zip(fresh, np.ascontiguousarray(products.T), strict=True))
+        # a few steps between two fits may have one of them alone, and those after them both again
+        self.products |= {key: self.products.pop(key) for key in wanted}         # the last ones at the end
+        self.products = dict(list(self.products.items())[-KEPT * len(found):])
         scores = np.empty((len(self.fold.test), len(found)))
         for c, one in enumerate(found):
             scores[:, c] = sum(part * self.products[id(pair)] for part, pair in one.primal_parts)
