@@ -1,20 +1,27 @@
 """The curvature block of a Newton step: which columns it has, and the direction that it gives."""
 
-from libc.math cimport INFINITY
+from libc.float cimport DBL_MIN
+from libc.math cimport INFINITY, fabs, isfinite
 from libc.string cimport memcpy, memset
 
+from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton._point cimport objective_size, rounding_of
 from cmargin._core.newton.direction._group_model cimport group_minimum, group_work_size
 from cmargin._core.newton.direction._system cimport (
     MODEL_LEFT, MODEL_ROUNDS, MODEL_TOL, SMOOTH_MODEL_TOL, allows_rounding, curvature_is_lost, l1_minimum,
     l1_work_size, solve_after_ridge, solve_upper,
 )
-from cmargin._core.penalties._penalties cimport has_kinks, is_grouped, is_sharp, is_used, leader, rests, steepness
+from cmargin._core.penalties._penalties cimport (
+    has_kinks, is_grouped, is_sharp, is_used, leader, penalty_slope, rests, steepness,
+)
 from cmargin._core.penalties._penalty cimport BY_COLUMN
 from cmargin._core.util._sorting cimport sort_places
 
 cdef double NEAR = 0.8                   # part of the l1 weight: columns of a larger gradient may soon be in use
 cdef double HIDDEN = 1e-4                # of the objective, or of itself if more: what rounding may change by a step
+cdef double MORE_THAN_ALL = 1e3          # times the objective: so far a model may fall, by its first slope
+cdef double NOTHING = 1e-12               # of the objective: a fall that may be rounding alone
+cdef double LEAST_SLOPE = 1e-3           # of the steepest: that of a column counts as so much
 WORKING_SET = 400
 
 
@@ -95,11 +102,60 @@ cdef double model_tol(const newton_state *at) noexcept nogil:
     return SMOOTH_MODEL_TOL if at.problem.facts.smooth and not at.problem.facts.discontinuous else MODEL_TOL
 
 
+cdef bint is_too_straight(const newton_state *at) noexcept nogil:
+    # Whether the model of a step cannot be believed where rows have a slope and no curvature: it falls without end in a
+    # column that is to move, or by far more than there is, as no objective is below 0, or by nothing, as its minimum
+    # may be lost in the rounding of a curvature that is nearly 0.
+    cdef Py_ssize_t i, j
+    cdef double slope
+    cdef bint straight = at.problem.facts.discontinuous and at.problem.facts.dual_largest < 1e300
+    if not at.problem.facts.smooth or at.stop.by_gradient or not isfinite(at.point.value) \
+            or not (straight or (is_grouped(&at.penalty.step) and not at.problem.facts.discontinuous)):
+        return False
+    for i in range(at.curvature.order):
+        j = i if at.curvature.n_active < 0 else at.curvature.active[i]
+        if not at.curvature.block[i * (at.curvature.order + 1)] > DBL_MIN \
+                and not rests(&at.penalty.step, j, at.point.w, at.point.g, 1):
+            return True
+    slope = dot(at.p, at.point.g, at.point.d) + penalty_slope(&at.penalty.step, at.point.w, at.point.d, 0, 1)
+    return not -slope <= MORE_THAN_ALL * at.point.value or (straight and -slope < NOTHING * at.point.value)
+
+
+cdef void bend_block(newton_state *at, const double *g) noexcept nogil:
+    # With m g_j^2 / (2 F) added to the diagonal, or a little more, the model of m columns falls by F at most, the value
+    # of the objective, whatever its curvature: (sum g_j d_j)^2 <= m sum g_j^2 d_j^2. That vanishes with the slope.
+    cdef Py_ssize_t order = at.curvature.order, i
+    cdef double steepest = 0, scale
+    for i in range(order):
+        steepest = max(steepest, fabs(g[i]))
+    for i in range(order):
+        scale = max(fabs(g[i]), LEAST_SLOPE * steepest)
+        at.curvature.block[i * (order + 1)] += order * scale * (scale / (2 * max(at.point.value, DBL_MIN)))
+
+
 cdef bint solve_block(newton_state *at) noexcept nogil:
     # d = the Newton direction, for l1 the minimum of the model with its l1 term; False: the block is not finite
     cdef Py_ssize_t order = at.curvature.order, i, j
-    cdef double *g = at.curvature.work           # (order,) of the block's columns, as the next three
-    cdef double *d = g + order
+    cdef double *g = at.curvature.work           # (order,) of the block's columns, as the next three of `solve_model`
+    cdef bint done
+    for i in range(order):
+        for j in range(i, order):
+            at.curvature.block[i * order + j] /= at.problem.n
+        j = i if at.curvature.n_active < 0 else at.curvature.active[i]
+        at.curvature.block[i * order + i] += at.penalty.step.l2_each[j]
+        g[i] = at.point.g[j]
+    at.point.unreliable = curvature_is_lost(order, at.curvature.block, order + 1, g)
+    done = solve_model(at, g)
+    if done and is_too_straight(at):
+        bend_block(at, g)
+        done = solve_model(at, g)
+        at.point.unreliable = at.cholesky.single_ok = at.curvature.has_factor = False
+    return done
+
+
+cdef bint solve_model(newton_state *at, const double *g) noexcept nogil:
+    cdef Py_ssize_t order = at.curvature.order, i, j
+    cdef double *d = at.curvature.work + order
     cdef double *w = d + order
     cdef double *l1 = w + order
     cdef double *lower = NULL                    # (order,) behind the work, where there are bounds
@@ -107,20 +163,14 @@ cdef bint solve_block(newton_state *at) noexcept nogil:
     cdef double ridge
     cdef bint done
     for i in range(order):
-        for j in range(i, order):
-            at.curvature.block[i * order + j] /= at.problem.n
         j = i if at.curvature.n_active < 0 else at.curvature.active[i]
-        at.curvature.block[i * order + i] += at.penalty.step.l2_each[j]
-    for i in range(order):
-        j = i if at.curvature.n_active < 0 else at.curvature.active[i]
-        g[i], w[i], l1[i] = at.point.g[j], at.point.w[j], at.penalty.step.l1_each[j]
+        w[i], l1[i] = at.point.w[j], at.penalty.step.l1_each[j]
     if at.penalty.step.kind == BY_COLUMN:
         lower = l1 + order + l1_work_size(order)
         upper = lower + order
         for i in range(order):
             j = i if at.curvature.n_active < 0 else at.curvature.active[i]
             lower[i], upper[i] = at.penalty.step.lower[j], at.penalty.step.upper[j]
-    at.point.unreliable = curvature_is_lost(order, at.curvature.block, order + 1, g)
     if is_grouped(&at.penalty.step):
         for i in range(order):
             j = i if at.curvature.n_active < 0 else at.curvature.active[i]
