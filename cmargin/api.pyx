@@ -275,11 +275,9 @@ cdef int settings_init(cmargin_settings *settings) noexcept nogil:
 
 cdef bint can_be(const cmargin_settings *s) noexcept nogil:
     cdef Py_ssize_t j
-    if s.size < sizeof(cmargin_settings) or s.n_features < 0 or s.n_rows < 1 or not 0 < s.total_weight < INFINITY:
-        return False
-    if not is_loss(s.loss) or not facts_of(s.loss).dual_largest > 0 or (s.by_products and s.l1 > 0):
-        return False
-    if facts_of(s.loss).dual_smallest < 0:       # of a residual: there are no targets here
+    if s.size < sizeof(cmargin_settings) or s.n_features < 0 or s.n_rows < 1 or not 0 < s.total_weight < INFINITY \
+            or not is_loss(s.loss) or not facts_of(s.loss).dual_largest > 0 or (s.by_products and s.l1 > 0) \
+            or facts_of(s.loss).dual_smallest < 0:           # of a residual: there are no targets here
         return False
     if not (0 <= s.l2 < INFINITY and 0 <= s.l1 < INFINITY and s.tol > 0 and s.max_passes > 0 and s.max_time > 0
             and 0 < s.smoothing < INFINITY and 0 < s.smoothing_decay < 1):

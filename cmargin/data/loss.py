@@ -1,7 +1,6 @@
 """A loss as it goes from the estimator to the rows, wherever they are: its name and its parameters, as one value."""
 
-from dataclasses import dataclass, replace
-from math import ceil, log
+from dataclasses import dataclass
 
 from cmargin._core.losses._losses import LOSS_IDS, facts_at
 
@@ -28,17 +27,6 @@ class Loss:
     def facts(self):
         """What compiled code says of the loss at these parameters: the fields of `loss_facts`."""
         return facts_at(self.id, *self.numbers)
-
-    def widened(self):
-        """Losses of this kind from one whose bend is 1 or wider to this one, each a quarter as wide as that before.
-
-        One alone where this one's bend is as wide, or where it has none.
-        """
-        if self.name not in ("huberised_hinge", "huber"):
-            return (self,)
-        width, = self.parameters
-        n = max(0, ceil(log(1 / width, 4)))
-        return tuple(replace(self, parameters=(width * 4.0**k,)) for k in range(n, -1, -1))
 
     @property
     def sides(self):

@@ -13,7 +13,6 @@ stage is a "probe", and the number arrives as its outcome. The numbers by which 
     subset     Newton steps on a tenth of the rows
     newton     Newton steps on all rows
     published  the published Algorithms 1 to 4
-    widened    Newton steps on all rows by losses with wider bends, one after the other, then by the user's
     certify    objective and bound evaluated anew on the rows as they are
 """
 
@@ -46,9 +45,8 @@ class ProblemStats:
 class Outcome:
     kind: str                  # of the stage
     status: str = "done"       # "left": given up; "uncertain": rounding may matter; "running": the certificate falls
-    # short; "stuck" far from the end, with a loss that may be widened; "stopped" from outside; "empty": chance chose no
-    # rows; "none": there is nothing to measure; "taken": what a trial tried is better than what was before;
-    # "skipped" by a fit that goes on from a checkpoint of a later stage
+    # short; "stopped" from outside; "empty": chance chose no rows; "none": there is nothing to measure; "taken": what a
+    # trial tried is better than what was before; "skipped" by a fit that goes on from a checkpoint of a later stage
     what: str = ""             # of a probe; `AGAIN`
     gap: float = np.nan        # relative duality gap
     smoothing: float = np.nan  # with which it was left
@@ -79,8 +77,7 @@ AGAIN = "reduced_again"        # with every digit of the rows, to half of tol
 # Outcomes after which another stage follows; after any other the problem is at its end.
 FOLLOWED = {"together": ("left",),
             "dual": ("left", "uncertain", "skipped"), "products": ("left", "skipped"), "reduced": ("done", "skipped"),
-            "subset": ("done", "empty", "skipped"), "certify": ("running", "stuck", "skipped"),
-            "newton": ("stuck", "skipped")}
+            "subset": ("done", "empty", "skipped"), "certify": ("running", "skipped")}
 
 
 def next_stage(stats, problem, settings, outcomes):
@@ -96,8 +93,6 @@ def next_stage(stats, problem, settings, outcomes):
             return stage
     elif last.status not in FOLLOWED.get(last.kind, ()):
         return None
-    elif last.status == "stuck" or last.kind == "newton":
-        return Stage("widened", "rows with curvature are too few for steps by this loss; those by wider ones go on")
     elif last.kind == "certify" and "reduced" in outcome_of and AGAIN not in outcome_of:
         return Stage("reduced", "the certificate falls short of tol", "Newton steps on all rows follow", AGAIN,
                      start="last", smoothing=min(settings.smoothing, cost.WARM_SMOOTHING))

@@ -197,7 +197,7 @@ def test_steps_by_the_huber_loss_go_without_a_path_of_penalties(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_narrow_bend_is_come_to_by_wider_ones(seed):
+def test_a_narrow_bend_is_come_to_where_no_row_has_curvature(seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((12, 3)) + 5
     y = 100 * rng.standard_normal(12)

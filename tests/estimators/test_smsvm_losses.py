@@ -5,12 +5,10 @@ import warnings
 import numpy as np
 import pytest
 from api import LOSS_IDS, gains
-from killed_fits import same, stopped
 from naive_smsvm import with_ones
 from plans import drivers_of
 from scipy import sparse
 from scipy.optimize import minimize
-from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -273,7 +271,7 @@ NARROW = [{"l1": 1e-3, "l2": 0.0}, {"l1": 1e-2, "l2": 0.0, "groups": np.arange(6
 
 @pytest.mark.parametrize("more", NARROW, ids=["l1", "groups", "cg", "bounds"])
 @pytest.mark.parametrize("delta", [0.3, 0.03, 1e-3])
-def test_a_narrow_bend_is_come_to_by_wider_ones(delta, more):
+def test_a_narrow_bend_is_come_to_where_no_row_has_curvature(delta, more):
     # no row has curvature at w = 0: the first step was as long as rounding had it, and fits ended there
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -284,33 +282,3 @@ def test_a_narrow_bend_is_come_to_by_wider_ones(delta, more):
         u = np.maximum(1 - y * found.decision_function(X), 0)
         value = np.where(u <= delta, u**2 / (2 * delta), u - delta / 2).mean()
         assert value < 0.8 and value <= found.objective_[0]
-
-
-def test_losses_with_wider_bends():
-    widths = [loss.parameters[0] for loss in Loss("huber", (0.1,)).widened()]
-    np.testing.assert_allclose(widths, [1.6, 0.4, 0.1])
-    for alone in (Loss("hinge"), Loss("huberised_hinge", (1.0,)), Loss("epsilon_insensitive", (0.1,))):
-        assert alone.widened() == (alone,)
-
-
-def test_a_fit_that_is_stopped_on_the_way_to_a_narrow_bend(tmp_path):
-    rng = np.random.default_rng(5)
-    X = rng.standard_normal((40, 6))
-    y = np.where(X[:, 0] + rng.standard_normal(40) > 0, 1, -1)
-    narrow = {"loss": "huberised_hinge", "delta": 1e-3, "l1": 1e-2, "l2": 0.0, "groups": np.arange(6) // 2}
-    whole = SmSVMClassifier(**narrow).fit(X, y)
-    history = whole.history_["objective"]
-    assert np.isnan(history).sum() > 3 and np.isfinite(history[-1])        # by losses that are not the user's
-    steps = []                                   # that a callback hears of; how many is for the BLAS's rounding to say
-    clone(whole).set_params(callback=lambda model: steps.append(model.n_iter_)).fit(X, y)
-    for n in range(2, len(steps), 5):
-        left = stopped(whole, tmp_path / f"fit{n}", n, X, y)
-        assert same(left.fit(X, y), whole)
-    short = SmSVMClassifier(**narrow, max_passes=45)
-    with pytest.warns(ConvergenceWarning, match="max_passes=45"):
-        short.fit(X, y)
-    levels = len(Loss("huberised_hinge", (1e-3,)).widened())      # each is evaluated once where it begins
-    assert short.n_passes_ <= 45 + levels + 2 and np.isfinite(short.objective_[0])
-    one = SmSVMClassifier(**narrow, callback=lambda model: model.n_iter_ > steps[-1] // 2)
-    one.fit(X, y)
-    assert np.isfinite(one.objective_[0]) and one.objective_[0] >= whole.objective_[0] - 1e-12

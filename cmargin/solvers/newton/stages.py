@@ -15,7 +15,7 @@ from cmargin.solvers.result import Result
 
 # What a checkpoint calls a stage; one that has no name in it is never gone on from.
 NAMES = {"dual": "dual", "products": "products", "reduced": "narrow", AGAIN: "narrow again", "subset": "subset",
-         "newton": "whole", "published": "paper", "widened": "widened"}
+         "newton": "whole", "published": "paper"}
 
 
 class Shared:
@@ -53,17 +53,6 @@ class Shared:
         if least not in self._reduced:
             self._reduced[least] = self.source.reduced(least)
         return self._reduced[least]
-
-
-class Spent:
-    """Time and reads of a driver, for one that goes on where it was: its curvature is that of another loss."""
-
-    def __init__(self, driver):
-        given = driver.hand_over()
-        self.given = {name: given[name] for name in ("decay", "started", "spent", "spent_seconds")}
-
-    def hand_over(self):
-        return self.given
 
 
 class Stages:
@@ -236,30 +225,7 @@ class Stages:
 
     def certify(self, stage):
         yield self.certificate()
-        return Outcome("certify", "running" if self.result.status == "running" else self.end())
-
-    def end(self):
-        """"stuck" where no step gains any more, far from the minimum, and the loss may be widened; else "done"."""
-        stuck = self.result.status == "rounding" and self.result.gap > max(self.settings.tol, cost.GAP_TO_BEGIN_ANEW[0])
-        return "stuck" if stuck and len(self.shared.problem.loss.widened()) > 1 else "done"
-
-    def aside(self, inner, n_iter, history):
-        """What hands ``inner``, of another problem than this one, to its result, and what asks whether to stop.
-
-        ``n_iter`` and ``history``: from before. A callback meanwhile finds that problem's point and counts, neither
-        objective nor gap: they are not this one's. Of the driver, which calls it, it has nothing.
-        """
-        result, asked = self.result, self.settings.stop
-
-        def hand_over():
-            result.w, result.n_iter, result.passes = inner.w.copy(), n_iter + inner.n_iter, inner.passes
-            result.history = history + [row[:5] + [np.nan, np.nan] + row[7:] for row in inner.history]
-
-        def stop():
-            hand_over()
-            return asked()
-
-        return hand_over, asked and stop
+        return Outcome("certify", "running" if self.result.status == "running" else "done")
 
     def subset(self, stage):
         """On a tenth of the rows, for as many as there are."""
@@ -270,9 +236,19 @@ class Stages:
         if subset is None:
             return Outcome("subset", "empty")
         inner = Result(np.zeros(rows.n_columns), passes=result.passes)
-        hand_over, stop = self.aside(inner, n_iter, history)
+
+        def hand_over():                         # a callback meanwhile finds the subset's point and counts,
+            # neither objective nor gap: they are not the whole problem's. Of the driver, which calls it, it has nothing
+            result.w, result.n_iter, result.passes = inner.w.copy(), n_iter + inner.n_iter, inner.passes
+            result.history = history + [row[:5] + [np.nan, np.nan] + row[7:] for row in inner.history]
+
+        def stop():
+            hand_over()
+            return settings.stop()
+
         part = settings.for_subset(cost.SUBSET_SMOOTHING_END, rows.share)
-        driver = ContinuationNewton(subset, self.shared.problem, replace(part, stop=stop), inner, before=self.before)
+        driver = ContinuationNewton(subset, self.shared.problem, replace(part, stop=settings.stop and stop), inner,
+                                    before=self.before)
         driver.more = {"before": (n_iter, history)}
         driver.count(reads)
         self.begin(driver, "subset")
@@ -293,7 +269,7 @@ class Stages:
             self.before.resume()
             driver, self.before = self.before, None
             yield driver
-            return self.newton_ended(driver)
+            return Outcome("newton")
         rows, seed, w = self.rows, self.seed, None
         if stage.columns:
             rows.take_columns(self.shared.source.columns())
@@ -312,46 +288,7 @@ class Stages:
             driver.let_use_working_set(shares(*rows.sides()[0]), driver.has_scale)
         yield self.begin(self.tell(driver), "newton")
         self.shared.hear(driver)
-        return self.newton_ended(driver)
-
-    def newton_ended(self, driver):
-        end = self.end()
-        self.before = driver if end == "stuck" else None
-        return Outcome("newton", end)
-
-    def widened(self, stage):
-        """To the minimum by a loss with a wide bend, about, and from there on by narrower ones, at last by the user's.
-
-        From w = 0 no row may have curvature by a loss whose bend is narrow: with little or no l2 a step is then as long
-        as rounding has it, and its best length nothing. The bend is narrowed as the hinge's smoothing is.
-        """
-        result, settings, found, problem = self.result, self.settings, self.found, self.shared.problem
-        *wider, _ = problem.loss.widened()
-        self.before = self.before and Spent(self.before)
-        before = (result.n_iter, list(result.history)) if found is None else found["before"]
-        result.w, result.objective, result.dual = problem.penalty.start(np.zeros(self.rows.n_columns)), np.inf, 0.0
-        for k in range(0 if found is None else found["level"], len(wider)):
-            inner = Result(result.w, passes=result.passes)
-            hand_over, stop = self.aside(inner, *before)
-            part = replace(settings, tol=max(settings.tol, cost.GAP_TO_BEGIN_ANEW[0]), stop=stop)
-            driver = ContinuationNewton(self.rows, replace(problem, loss=wider[k]), part, inner, w=result.w,
-                                        before=self.before)
-            driver.more = {"before": before, "level": k}
-            try:
-                yield self.begin(driver, "widened")
-            finally:
-                driver.store(inner)
-                hand_over()
-            if driver.left:
-                result.status = driver.status
-                return Outcome("widened", "stopped")
-            before, self.before = (result.n_iter, list(result.history)), Spent(driver)
-            if inner.status == "max_passes":
-                break
-        driver = ContinuationNewton(self.rows, problem, settings, result, w=result.w, before=self.before)
-        driver.more = {"before": before, "level": len(wider)}
-        yield self.begin(driver, "widened")
-        return Outcome("widened")
+        return Outcome("newton")
 
     def published(self, stage):
         """Algorithms 1 to 4."""

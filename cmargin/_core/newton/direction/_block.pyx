@@ -19,9 +19,9 @@ from cmargin._core.util._sorting cimport sort_places
 
 cdef double NEAR = 0.8                   # part of the l1 weight: columns of a larger gradient may soon be in use
 cdef double HIDDEN = 1e-4                # of the objective, or of itself if more: what rounding may change by a step
-cdef double MORE_THAN_ALL = 1e3          # times the objective: so far a model may fall, by its first slope
-cdef double NOTHING = 1e-12               # of the objective: a fall that may be rounding alone
-cdef double LEAST_SLOPE = 1e-3           # of the steepest: that of a column counts as so much
+cdef double BEYOND_BELIEF = 1e3          # times the objective: a model that falls further is one of rounding; slopes
+# count as this small a part of the steepest at least, or columns of none would go as far
+cdef double NOTHING = 1e-12              # of the objective: a fall that may be rounding alone
 WORKING_SET = 400
 
 
@@ -118,7 +118,7 @@ cdef bint is_too_straight(const newton_state *at) noexcept nogil:
                 and not rests(&at.penalty.step, j, at.point.w, at.point.g, 1):
             return True
     slope = dot(at.p, at.point.g, at.point.d) + penalty_slope(&at.penalty.step, at.point.w, at.point.d, 0, 1)
-    return not -slope <= MORE_THAN_ALL * at.point.value or (straight and -slope < NOTHING * at.point.value)
+    return not -slope <= BEYOND_BELIEF * at.point.value or (straight and -slope < NOTHING * at.point.value)
 
 
 cdef void bend_block(newton_state *at, const double *g) noexcept nogil:
@@ -129,7 +129,7 @@ cdef void bend_block(newton_state *at, const double *g) noexcept nogil:
     for i in range(order):
         steepest = max(steepest, fabs(g[i]))
     for i in range(order):
-        scale = max(fabs(g[i]), LEAST_SLOPE * steepest)
+        scale = max(fabs(g[i]), steepest / BEYOND_BELIEF)
         at.curvature.block[i * (order + 1)] += order * scale * (scale / (2 * max(at.point.value, DBL_MIN)))
 
 
