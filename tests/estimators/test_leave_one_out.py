@@ -14,7 +14,9 @@ from cmargin import SmSVMClassifier
 from cmargin.data.memory.margin_rows import MarginRows
 from cmargin.solvers.left_out import central_path
 from cmargin.solvers.left_out.hinge import HingeLeftOut
+from cmargin.solvers.left_out.problem import LOSSES as OF_LOSS
 from cmargin.solvers.left_out.problem import Hinge, Problem
+from cmargin.solvers.left_out.smooth import SmoothLeftOut
 
 LOSSES = ["hinge", "squared_hinge", "logistic"]
 INTERCEPTS = [{}, {"penalize_intercept": True}, {"fit_intercept": False}]
@@ -189,9 +191,45 @@ def test_rare_columns_leave_few_rows_to_be_solved(loss, seed):
         rare[rng.choice(n, size, replace=False), j] = np.sqrt(n / size)
     X = np.hstack([X, rare])
     found = SmSVMClassifier(l2=1e-5, loss=loss).fit(X, y).leave_one_out(X, y)
-    assert found.proven.all() and found.n_solved < n / 50
+    assert found.proven.all() and found.n_solved < n / 50 and found.stages["bounded"] > 0.95 * n
     rows = np.union1d(np.flatnonzero(rare[:, :4].any(axis=1)), np.argsort(np.abs(found.decisions))[:10])
     assert holds(found, refitted(SmSVMClassifier(l2=1e-5, loss=loss), X, y, rows), rows)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_gap_of_a_row_is_that_of_all_rows(loss, seed):
+    # term by term as the certificate says, of rows that are summed and of those that are bounded together
+    X, y = noisy(400, 6, seed)
+    X[:20, 0] *= 30
+    rows, n, l2 = MarginRows(X, y, True), len(y), 0.05
+    problem = Problem(rows, np.full(n, 1 / n), np.append(np.full(6, l2), 0.0), l2, OF_LOSS[loss])
+    one = SmoothLeftOut(problem, np.zeros(7))
+    one.bound(np.arange(n), 0)
+    one.refine([])
+    by, checked = one.step, 0
+    for i in range(0, n, 7):
+        given = problem.weight[i] * by.a[i]
+        found = by.held(i, given, problem.weight[i])
+        if found is None:
+            continue
+        to, seen, _, c = found
+        C = by.C.copy()
+        C[seen], C[i] = c, 0.0
+        others = problem.without(i)
+        v, change = one.v - given * to.u, C * rows.margins(to.u)
+        z = rows.margins(v)
+        for nu in (0.0, problem.weight[i] / 3, -problem.weight[i] / 3):
+            a = by.a + (given + nu) * change
+            rho = rows.sums(others.weight * a) - nu * to.row - problem.penalty * v
+            whole = others.weight @ others.loss.gap(z, a) + rho[:-1] @ rho[:-1] / (2 * l2)
+            told = by.gap(*found, given, nu)
+            if not np.isfinite(told):            # so far nothing is known of those that are bounded together
+                continue
+            assert abs(rho[-1]) < 1e-12 and told >= whole * (1 - 1e-6) - 1e-18
+            assert loss == "logistic" or told <= whole * (1 + 1e-6) + 1e-18
+            checked += 1
+    assert checked > 60
 
 
 def test_it_does_not_depend_on_how_far_the_fit_came():
