@@ -30,7 +30,7 @@ def smsvm_path(X: Any, y: Any, *, l2s: Sequence[float] | None = None, Cs: Sequen
         that it has beside any heavier penalty (the difference of the means, of classes that weigh alike) to ``l2_min``;
         every penalty between them is proven too.
     Cs : sequence of float or None
-        Instead of ``l2s``: ``l2 = 1 / (C * sum of the weights of the rows)``.
+        Instead of ``l2s``: ``l2 = 1 / (C * sum of the weights of the rows)``, or ``l1 + l2`` beside an ``l1_ratio``.
     n_l2s : int
         Penalties where none are given.
     l2_min : float or None
@@ -39,7 +39,8 @@ def smsvm_path(X: Any, y: Any, *, l2s: Sequence[float] | None = None, Cs: Sequen
     l1 : float
         Weight of the l1 penalty, the same for all.
     l1_ratio : float or None
-        Instead of ``l1``: l1 is ``l1_ratio / (1 - l1_ratio)`` times l2, as the ratio of an elastic net.
+        Instead of ``l1``, as in `SmSVMClassifier`: l1 is ``l1_ratio / (1 - l1_ratio)`` times l2; ``Cs`` then say
+        l1 + l2.
     loss : str
         One of those of `SmSVMClassifier`, whose own `path` takes a ``delta`` other than 1 too.
     tol : float

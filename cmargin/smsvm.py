@@ -108,6 +108,10 @@ class SmSVMClassifier(LinearClassifier):
         "ovr": one problem for each class against the rest. "crammer_singer": one problem of all classes, with
         ``s_i max_c (1[c != y_i] + h_c(x_i) - h_{y_i}(x_i))`` in place of the hinges and ``l2/2 |W|^2`` (Crammer and
         Singer 2001); for rows in memory, loss="hinge" and l1=0.
+    l1_ratio : float or None, default=None
+        Share of the l1 penalty, in place of ``l1``. With ``C`` as in ``sklearn.linear_model.LogisticRegression``: of
+        1 / (C * sum of the weights of the rows), or of 1e-4 without ``C``, ``l1`` is that share and ``l2`` the rest.
+        With ``l2``, which stays what it is: ``l1 = l2 * l1_ratio / (1 - l1_ratio)``, of an l1_ratio below 1.
 
     Attributes
     ----------
@@ -158,7 +162,7 @@ class SmSVMClassifier(LinearClassifier):
                  random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0,
                  callback: Callback = None, checkpoint: CheckpointFile = None, class_weight_on: str = "rows",
                  delta: float = 1.0, groups: Any = None, lower: ByColumn | None = None,
-                 upper: ByColumn | None = None, multi_class: str = "ovr") -> None:
+                 upper: ByColumn | None = None, multi_class: str = "ovr", l1_ratio: float | None = None) -> None:
         self.l2 = l2
         self.C = C
         self.l1 = l1
@@ -187,6 +191,7 @@ class SmSVMClassifier(LinearClassifier):
         self.lower = lower
         self.upper = upper
         self.multi_class = multi_class
+        self.l1_ratio = l1_ratio
 
     @keeps_last_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, comm: Any = None, offset: Any = None) -> Self:

@@ -248,6 +248,9 @@ class SmSVMClassifierCV(PenaltySearch):
             if is_array(getattr(self._estimator, name)):
                 raise ValueError(f"A search chooses one l2 and one l1 for all columns: {name} of its estimator must be "
                                  "no array; sklearn.model_selection.GridSearchCV takes one.")
+        if self._estimator.l1_ratio is not None:
+            raise ValueError("A search tries every l1 of l1s with every l2: l1_ratio of its estimator must be None, "
+                             f"got {self._estimator.l1_ratio!r}; sklearn.model_selection.GridSearchCV takes one.")
         estimator = clone(self._estimator).set_params(l2=None, C=None, l1=0.0)       # which the grid replaces
         estimator._check_for(None)
         check_list(estimator, is_indicator(y))

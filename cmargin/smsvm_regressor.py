@@ -88,6 +88,8 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         of the groups.
     lower, upper : float, (n_features,) array or None, default=None
         Bounds of the weights, of every target, as in `SmSVMClassifier`.
+    l1_ratio : float or None, default=None
+        Share of the l1 penalty, in place of ``l1``, as in `SmSVMClassifier`.
 
     Attributes
     ----------
@@ -135,7 +137,8 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
                  warm_start: bool = False, max_time: float | None = None, random_state: RandomState = None,
                  n_jobs: int | None = None, verbose: int = 0, callback: Callback = None,
                  checkpoint: CheckpointFile = None, delta: float = 1.0, groups: Any = None,
-                 lower: ByColumn | None = None, upper: ByColumn | None = None) -> None:
+                 lower: ByColumn | None = None, upper: ByColumn | None = None,
+                 l1_ratio: float | None = None) -> None:
         self.loss = loss
         self.epsilon = epsilon
         self.quantile = quantile
@@ -159,6 +162,7 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         self.groups = groups
         self.lower = lower
         self.upper = upper
+        self.l1_ratio = l1_ratio
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -75,22 +75,22 @@ def refuse_by_column(estimator, what):
         raise ValueError(f"{what} takes one l2 and one l1 for all columns, and neither lower nor upper.")
 
 
-def penalty_in_columns(estimator, l2, n_features):
-    """`ByColumn`, or `ElasticNet` where all columns are alike and free; ``l2`` (n_features,) or a number."""
-    each = {"l2": l2, "l1": estimator.l1, **{name: none if getattr(estimator, name) is None else
+def penalty_in_columns(estimator, l2, l1, n_features):
+    """`ByColumn`, or `ElasticNet` where all columns are alike and free; ``l2``, ``l1`` (n_features,) or a number."""
+    each = {"l2": l2, "l1": l1, **{name: none if getattr(estimator, name) is None else
                                              getattr(estimator, name) for name, none in EVERYWHERE.items()}}
     for name, value in each.items():
         if np.ndim(value) and np.shape(value) != (n_features,):
             raise ValueError(f"{name!r} should be of shape ({n_features},) when an array-like is provided. Got "
                              f"{np.shape(value)}, instead.")
     of_intercept = estimator.fit_intercept and estimator.penalize_intercept
-    if of_intercept and (is_array(l2) or is_array(estimator.l1)):
+    if of_intercept and (is_array(l2) or is_array(l1)):
         raise ValueError("penalize_intercept=True needs l2 and l1 that are numbers: an intercept has none of its own.")
     each = {name: np.broadcast_to(np.asarray(value, float), (n_features,)) for name, value in each.items()}
     if np.isinf(each["lower"]).all() and np.isinf(each["upper"]).all() and n_features \
             and np.ptp(each["l2"]) == 0 == np.ptp(each["l1"]):
         return ElasticNet(float(each["l2"][0]), float(each["l1"][0]))
     if of_intercept:
-        own = {"l2": l2, "l1": estimator.l1, **EVERYWHERE}
+        own = {"l2": l2, "l1": l1, **EVERYWHERE}
         each = {name: np.append(value, own[name]) for name, value in each.items()}
     return ByColumn(each["l2"], each["l1"], each["lower"], each["upper"])

@@ -12,7 +12,7 @@ from cmargin._estimators.base import open_data
 from cmargin._estimators.by_column import refuse_by_column
 from cmargin._estimators.labels import encode_labels
 from cmargin._estimators.progress import say, warn_at_caller, warn_of
-from cmargin._estimators.smsvm_fit import l2_of, occurring_columns, settings_of, threads_of
+from cmargin._estimators.smsvm_fit import l1_over_l2, l2_of, occurring_columns, settings_of, threads_of
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, given_penalties, is_real
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import RunClock
@@ -152,7 +152,7 @@ class SmSVMPath:
         l1 = float(np.interp(-l2, -self.l2s, self.l1s)) if l1 is None else float(l1)
         points = [self._certified(pairs, float(l2), l1) for pairs in self._pairs]
         weights = [self._spread(point.w) for point in points]
-        model = clone(self._estimator).set_params(l2=float(l2), C=None, l1=l1)
+        model = clone(self._estimator).set_params(l2=float(l2), C=None, l1=l1, l1_ratio=None)
         vars(model).update(
             classes_=self.classes_, _multilabel=self._multilabel, n_features_in_=self.n_features,
             coef_=np.stack([coef for coef, _ in weights]), intercept_=np.array([bias for _, bias in weights]),
@@ -169,7 +169,7 @@ def asked_for(l2s, Cs, l1, l1_ratio):
         raise ValueError(f"l1_ratio must be in the range [0, 1); got {l1_ratio!r}")
     if l1_ratio is not None and l1:
         raise ValueError(f"Give l1 or l1_ratio, not both; got l1={l1!r} and l1_ratio={l1_ratio!r}.")
-    times = 0.0 if l1_ratio is None else l1_ratio / (1 - l1_ratio)
+    times = 0.0 if l1_ratio is None else l1_over_l2(l1_ratio)
 
     def l1_of(l2):
         return l1 if l1_ratio is None else times * l2
@@ -186,11 +186,12 @@ def asked_for(l2s, Cs, l1, l1_ratio):
 
 
 def falling_penalties(asked, total_weight, l1_of):
-    """(n,) l2s, falling, each once, of what was `asked_for`; None for None."""
+    """(n,) l2s, falling, each once, of what was `asked_for`; None for None. Beside an l1_ratio a C says l2 + l1."""
     if asked is None:
         return None
     name, given = asked
-    l2 = given if name == "l2s" else np.array([l2_of(C, total_weight) for C in given])
+    times = l1_of(1.0) - l1_of(0.0)              # what an l2 of 1 brings along
+    l2 = given if name == "l2s" else np.array([l2_of(C, total_weight) / (1 + times) for C in given])
     if not l2.all() and not l1_of(0.0) > 0:
         raise ValueError(f"{name} holds a penalty of 0, for which there is no certificate without l1 > 0; leave it out "
                          "or give l1.")
@@ -231,7 +232,7 @@ def fit_path(estimator, X, y, sample_weight=None, *, l2s=None, Cs=None, n_l2s=10
     begin, e = perf_counter(), clone(estimator).set_params(l2=None, C=None, warm_start=False)
     e._check_parameters()
     refuse_by_column(e, "A path")
-    asked, l1_of = asked_for(l2s, Cs, e.l1, l1_ratio)
+    asked, l1_of = asked_for(l2s, Cs, e.l1, e.l1_ratio if l1_ratio is None else l1_ratio)
     with StandardArithmetic(), open_data(e, X, y, sample_weight) as (source, weight, _):
         refuse_what_a_path_has_no_use_for(e, source, weight)
         path, shortfall = _fitted(e, source, weight, begin, (asked, l1_of, n_l2s, l2_min, between))

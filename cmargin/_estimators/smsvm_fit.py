@@ -20,7 +20,7 @@ from cmargin._estimators.by_column import (
 from cmargin._estimators.column_groups import check_groups, grouped
 from cmargin._estimators.progress import say
 from cmargin._estimators.together import solve_all_together
-from cmargin._estimators.validation import InvalidParameterError, check_parameter
+from cmargin._estimators.validation import NOT_NEGATIVE, InvalidParameterError, check_parameter
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_CHECKPOINTER
 from cmargin._runtime.clock import RunClock, TimeUp
@@ -55,19 +55,46 @@ def check_penalty(estimator):
         raise InvalidParameterError(f"Give l2 or C, not both; got l2={estimator.l2!r} and C={estimator.C!r}.")
     check_weight_of_columns(estimator, "l1", estimator.l1)
     check_bounds(estimator)
+    check_l1_ratio(estimator)
     if getattr(estimator, "groups", None) is not None:
         refuse_by_column(estimator, "groups=")
 
 
+def check_l1_ratio(estimator):
+    """Raise unless ``l1_ratio`` is None or a share that ``l2`` and ``l1`` do not contradict."""
+    ratio, l2 = getattr(estimator, "l1_ratio", None), estimator.l2
+    check_parameter(estimator, "l1_ratio", ratio, real=(NOT_NEGATIVE[0], 1.0, "[0.0, 1.0]"), none=True)
+    if ratio is None:
+        return
+    if np.any(np.asarray(estimator.l1, float)):
+        raise InvalidParameterError(f"Give l1 or l1_ratio, not both; got l1={estimator.l1!r} and l1_ratio={ratio!r}.")
+    if l2 is not None and ratio > 0 and not (ratio < 1 and np.any(np.asarray(l2, float))):
+        raise InvalidParameterError(f"l1_ratio={ratio!r} says which l1 goes with an l2 above 0, and l1_ratio=1 that "
+                                    f"there is none; got l2={l2!r}. Give C, or l1 and l2.")
+
+
+def weights_of_penalty(estimator, total_weight):
+    """(l2, l1), each a number or (n_features,), that ``l2`` or ``C`` and ``l1`` or ``l1_ratio`` say."""
+    strength = 1e-4 if estimator.C is None else l2_of(estimator.C, total_weight)
+    ratio = getattr(estimator, "l1_ratio", None)
+    if ratio is None:
+        return strength if estimator.l2 is None else estimator.l2, estimator.l1
+    if estimator.l2 is None:
+        return (1 - ratio) * strength, ratio * strength
+    return estimator.l2, np.asarray(estimator.l2, float)[()] * l1_over_l2(ratio)
+
+
+def l1_over_l2(ratio):
+    """Of an elastic net in which l1 is that part of l1 + l2; less than all of it."""
+    return ratio / (1 - ratio)
+
+
 def penalty_of(estimator, total_weight, n_features):
-    """The penalty that ``l2`` or ``C``, ``l1`` and bounds say for sample weights of that sum."""
-    if estimator.C is None:
-        l2 = 1e-4 if estimator.l2 is None else estimator.l2
-    else:
-        l2 = l2_of(estimator.C, total_weight)
+    """The penalty that ``l2`` or ``C``, ``l1`` or ``l1_ratio`` and bounds say for sample weights of that sum."""
+    l2, l1 = weights_of_penalty(estimator, total_weight)
     if is_by_column(estimator):
-        return penalty_in_columns(estimator, l2, n_features)
-    return ElasticNet(float(l2), float(estimator.l1))
+        return penalty_in_columns(estimator, l2, l1, n_features)
+    return ElasticNet(float(l2), float(l1))
 
 
 def l2_of(C, total_weight):

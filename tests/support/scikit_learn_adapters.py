@@ -151,8 +151,7 @@ class LogisticRegression(Adapter):
         l2, l1 = (1 - share) / (self.C * total), share / (self.C * total)
         shared = {"tol": max(self.tol**2, 1e-13), "n_jobs": self.n_jobs, **self._shared()}
         if n_classes == 2:
-            penalties = {"C": self.C} if share == 0 and np.isfinite(self.C) else {"l2": l2, "l1": l1}
-            return SmSVMClassifier(**penalties, loss="logistic", **shared)
+            return SmSVMClassifier(C=self.C, l1_ratio=share, loss="logistic", **shared)
         if l1 > 0 or l2 == 0:
             raise NotOffered(self)
         return SLNDClassifier(loss="multinomial", l2=l2, **shared)
