@@ -8,8 +8,9 @@ import numpy as np
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin.cli.columns import NO_LABEL, place_and_features
 from cmargin.cli.kinds import TABLES, kind_of
-from cmargin.cli.labels import indicator_of, labels_from
+from cmargin.cli.labels import indicator_of
 from cmargin.cli.tables import Table, read_arff, read_csv, read_feather, read_parquet
+from cmargin.cli.targets import are_targets, beside_rows, checked_targets
 from cmargin.data.containers import missing
 from cmargin.data.files import open_files
 from cmargin.data.files.arrays_in_files import array_of_npy
@@ -37,7 +38,7 @@ def read(path, options, known=None):
     asked = [name for name in ("keep", "drop", "encode", "impute") if getattr(options, name)]
     if asked and kind not in READ_TABLE:
         raise InvalidParameterError(f"--{asked[0]} is for columns of tables; {path} is none.")
-    labels = None if options.labels is None else _read_labels(options.labels, known)
+    labels = None if options.labels is None else _read_labels(options.labels, options, known)
     try:
         table = _read(path, kind, options, known)
     except ValueError as error:                              # Messages of libraries may lack the name of the file.
@@ -57,10 +58,13 @@ def read(path, options, known=None):
 
 
 def read_labelled(path, options, known=None):
-    """Return the `Table` as `read` does; ValueError where labels are missing or are no classes."""
+    """Return the `Table` as `read` does; ValueError where labels are missing or no classes, or targets no numbers."""
     table = read(path, options, known)
     if table.y is None:
         raise ValueError(f"{path} holds no labels; --labels names a file of them, --label a column of a table.")
+    if are_targets(options, known):
+        table.y = checked_targets(path if options.labels is None else options.labels, table.y)
+        return table
     if table.names is not None:                              # whose labels the reader has looked at
         return table
     absent = table.y == "" if table.y.dtype.kind == "U" else missing(table.y)
@@ -88,7 +92,8 @@ def _read(path, kind, options, known):
         if known is not None and known.columns and known.columns != columns:
             places = place_and_features(path, [*columns, known.label], len(columns) + 1, known.label, known)[1]
             X, columns = X[:, places], known.columns
-        return Table(X, y if y is None else labels_from(y, known), columns, None if label is NO_LABEL else label)
+        y = None if y is None else beside_rows(y, options, known)
+        return Table(X, y, columns, None if label is NO_LABEL else label)
     if kind == "svmlight":
         return _read_svmlight(path, options, known)
     if kind == "npz":
@@ -104,8 +109,11 @@ READ_MATRIX = {"mat": read_mat, "hdf5": read_hdf5, "mtx": read_mtx}
 
 def _read_svmlight(path, options, known):
     """Return the `Table` of svmlight text with one label a row, or with several."""
+    numbers = are_targets(options, known)
     given = path, options.zero_based, None if known is None else known.n_features
     try:
+        if numbers:
+            return Table(*read_svmlight(*given, labels=False))
         if known is None or known.labels is None:
             try:
                 return Table(*read_svmlight(*given))
@@ -134,7 +142,7 @@ def _read_arrays(path):
     return Table(open_files(path), y)
 
 
-def _read_labels(path, known):
+def _read_labels(path, options, known):
     """Labels of .npy or .npz, or of text with one a line."""
     if path.endswith((".npy", ".npz")):
         return np.asarray(labels_of(path))
@@ -143,7 +151,7 @@ def _read_labels(path, known):
             lines = file.read().decode().splitlines()
         except UnicodeDecodeError:
             raise ValueError(f"{path}: labels in a file of their own must be .npy, or text with one a line.") from None
-    return labels_from(lines, known)
+    return beside_rows(lines, options, known)
 
 
 def _refuse_fractions(path, y):
@@ -156,6 +164,6 @@ def _refuse_fractions(path, y):
         return
     fractions = np.flatnonzero(np.isfinite(numbers) & (numbers != np.rint(numbers)))
     if len(fractions):
-        there = "--label names the column of labels" if path.endswith(TABLES) else "a regression has them"
+        there = "--label names the column of labels, and " if path.endswith(TABLES) else ""
         raise ValueError(f"{path}: what is taken for labels are numbers, {y.flat[fractions[0]]} among them, not "
-                         f"classes; {there}.")
+                         f"classes; {there}--method smsvm-regressor fits numbers.")

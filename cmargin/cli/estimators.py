@@ -4,6 +4,8 @@ import ast
 import inspect
 from math import isfinite
 
+from sklearn.base import is_classifier
+
 import cmargin
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin.cli.options import METHODS
@@ -59,10 +61,10 @@ def steps_of(estimator, n_problems):
     """Return (the number of steps that a fit takes, what one is called): the number is None where a stopping rule may
     end the fit earlier."""
     if _advances_by_classes(estimator, n_problems):
-        return n_problems, "class"
+        return n_problems, "class" if is_classifier(estimator) else "target"
     ends_by_passes = type(estimator).__name__ in ("SLNDClassifier", "BSNClassifier", "PegasosClassifier")
     return estimator.max_passes if ends_by_passes else None, "pass"
 
 
 def _advances_by_classes(estimator, n_problems):
-    return type(estimator).__name__ == "SmSVMClassifier" and n_problems > 1
+    return type(estimator).__name__ in ("SmSVMClassifier", "SmSVMRegressor") and n_problems > 1

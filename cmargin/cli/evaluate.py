@@ -1,10 +1,10 @@
-"""``cmargin evaluate``: a report on a model and labelled rows."""
+"""``cmargin evaluate``: a report on a model and labelled rows, or rows with targets."""
 
 import os
 
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin._runtime.output import check_writable, output_file
-from cmargin.cli import report, report_labels
+from cmargin.cli import report, report_labels, report_targets
 from cmargin.cli.data import read_labelled
 from cmargin.cli.model import load
 from cmargin.cli.report_html import as_html
@@ -18,7 +18,11 @@ def run(options):
     model = load(options.model, options.trust_pickle)
     table = read_labelled(options.data, options, model)
     name = os.path.basename(options.data)
-    if model.labels is not None:
+    if model.regresses:
+        if options.top is not None:
+            raise InvalidParameterError("--top is for classes; this model is of a regression.")
+        facts, curves = report_targets.report(model, table, name)
+    elif model.labels is not None:
         facts, curves = report_labels.report(model, table, name, options.top)
     elif options.top is None:
         facts, curves = report.report(model, table, name)

@@ -9,6 +9,8 @@ from cmargin._estimators.smsvm_fit import penalty_of, settings_of
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin.cli import estimators
 from cmargin.cli.data import read
+from cmargin.cli.options import REGRESSORS
+from cmargin.cli.targets import in_words
 from cmargin.data import open_rows
 from cmargin.data.loss import Loss
 from cmargin.data.stats import DataStats
@@ -25,33 +27,39 @@ def run(options):
     estimator = estimators.make(options.method, options.set, max_time=None, seed=0, threads=None)
     estimator._check_parameters()
     stats, n_classes, exclude = _of_file(options) if options.data is not None else (*_of_shape(options), True)
-    if not exclude and getattr(estimator, "_is_joint", False):
+    joint = getattr(estimator, "_is_joint", False)
+    if not exclude and joint:
         raise InvalidParameterError(OF_INDICATOR)
     n_problems = 1 if n_classes == 2 and exclude else n_classes
-    if options.method == "slnd":
+    if options.method in REGRESSORS:
+        losses = estimator._losses()
+        problem = ProblemStats(losses[0].in_units(1.0), ElasticNet(), stats.n_features + estimator.fit_intercept,
+                               len(losses) * (1 if exclude else n_classes))
+        lines = _smsvm(estimator, stats, problem, False, in_words(problem.n_problems))
+    elif options.method == "slnd":
         lines = _slnd(estimator, stats, n_classes, exclude)
     else:
         pursues = options.method == "pursuit"
         problem = ProblemStats(Loss("margin_pursuit") if pursues else estimator._loss(), ElasticNet(),
                                stats.n_features + bool(estimator.fit_intercept), n_problems)
-        lines = (_pursuit if pursues else _smsvm)(estimator, stats, problem)
+        lines = _pursuit(estimator, stats, problem) if pursues else _smsvm(estimator, stats, problem, joint)
     for line in lines:
         print(line)
     return 0
 
 
-def _smsvm(estimator, stats, problem):
+def _smsvm(estimator, stats, problem, joint, counted=None):
     penalty = penalty_of(estimator, stats.n_rows, stats.n_features)
-    if estimator._is_joint and problem.n_problems > 1:
+    if joint and problem.n_problems > 1:
         yield description(stats, replace(problem, penalty=penalty), f"{problem.n_problems} classes together")
         yield "1. Sweeps over the dual variables of the joint hinge, all classes of a row at once."
         return
-    if estimator._is_joint:
+    if joint:
         penalty = replace(penalty, l2=JOINT_OF_TWO * penalty.l2)
     problem = replace(problem, penalty=penalty, may_share=True)
     settings = settings_of(estimator)
     refuse(problem, settings, stats)
-    yield description(stats, problem)
+    yield description(stats, problem, counted)
     yield from explanation(stats, problem, settings)
 
 

@@ -4,6 +4,9 @@ import pickle
 import warnings
 from dataclasses import dataclass, field
 
+import numpy as np
+from sklearn.base import is_regressor
+
 from cmargin import __version__
 from cmargin._estimators.identity import InconsistentVersionWarning
 from cmargin._estimators.saved import Saving, is_one, read, write
@@ -18,9 +21,9 @@ BATCH = 1 << 22                # Scores that are held in memory together.
 
 @dataclass
 class Model:
-    """A trained classifier and how rows get to it."""
+    """A trained classifier, or regression, and how rows get to it."""
 
-    classifier: object                             # an estimator of this package
+    classifier: object                             # an estimator of this package, `SmSVMRegressor` included
     scaler: object = None                          # a transformer of scikit-learn
     columns: list | None = None                    # Names of the features, in order, where the data had some.
     label: object = None                           # Name or number of the column of the labels in a table.
@@ -34,13 +37,23 @@ class Model:
         return self.classifier.n_features_in_
 
     @property
+    def regresses(self):
+        """Whether it predicts numbers."""
+        return is_regressor(self.classifier)
+
+    @property
+    def n_outputs(self):
+        """Scores, or predicted numbers, of a row."""
+        return np.size(self.classifier.intercept_) if self.regresses else len(self.classifier.classes_)
+
+    @property
     def n_columns(self):
         """Columns of a table that features are made of."""
         return self.n_features if self.columns is None else len(self.columns)
 
     def batches(self, X):
         """Yield (slice, scaled rows of X) of batches whose scores, one for each class, are at most `BATCH` numbers."""
-        size = max(1, BATCH // len(self.classifier.classes_))
+        size = max(1, BATCH // self.n_outputs)
         for lo in range(0, X.shape[0], size):
             part = slice(lo, lo + size)
             yield part, self._scaled(X[part])

@@ -3,7 +3,8 @@
 import argparse
 
 METHODS = {"slnd": "SLNDClassifier", "bsn": "BSNClassifier", "smsvm": "SmSVMClassifier",
-           "pursuit": "MarginPursuitClassifier", "pegasos": "PegasosClassifier"}
+           "pursuit": "MarginPursuitClassifier", "pegasos": "PegasosClassifier", "smsvm-regressor": "SmSVMRegressor"}
+REGRESSORS = ("smsvm-regressor",)          # of numbers, not of labels
 FORMATS = ("csv", "tsv", "parquet", "feather", "arff", "svmlight", "npz", "npy", "mat", "hdf5", "h5ad", "mtx")
 DATA_HELP = ("rows: a table with a column of labels (.csv, .tsv, .parquet, .feather, .arff); svmlight text under any "
              "name, with one label a row or several (1,5,7 3:0.2 ...), also the extreme classification repository's, "
@@ -14,11 +15,13 @@ DATA_HELP = ("rows: a table with a column of labels (.csv, .tsv, .parquet, .feat
 
 def add_commands(commands):
     """Add the five parsers to the subparsers."""
-    fit = commands.add_parser("fit", help="train a classifier on your own data", description=(
-        "Train a classifier on the rows of DATA and store it in a file. A Ctrl-C stores the best weights so far."))
+    fit = commands.add_parser("fit", help="train a classifier, or a regression, on your own data", description=(
+        "Train a classifier, or by --method smsvm-regressor a regression, on the rows of DATA and store it in a file. "
+        "A Ctrl-C stores the best weights so far."))
     _data(fit)
     fit.add_argument("--model", metavar="FILE", required=True, help="where to store the model")
-    fit.add_argument("--method", choices=tuple(METHODS), default="slnd", help="default: slnd")
+    fit.add_argument("--method", choices=tuple(METHODS), default="slnd", help=(
+        "default: slnd. smsvm-regressor fits numbers: whatever is said of labels below is of these targets then"))
     fit.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], type=_assignment,
                      help="a parameter of the method's class, such as l2=1e-3 or groups=[0,0,1]; may be repeated")
     fit.add_argument("--scale", choices=("auto", "columns", "rows", "none"), default="auto", help=(
@@ -37,7 +40,8 @@ def add_commands(commands):
     fit.set_defaults(run="fit")
 
     predict = commands.add_parser("predict", help="label rows with a stored model", description=(
-        "Print a label for every row of DATA, or its probabilities or scores, one line a row."))
+        "Print a label for every row of DATA, or its probabilities or scores, one line a row; of a regression its "
+        "predictions."))
     _data(predict)
     _model(predict)
     predict.add_argument("--what", choices=("labels", "probabilities", "scores"), default="labels")
@@ -46,7 +50,8 @@ def add_commands(commands):
     predict.set_defaults(run="predict")
 
     evaluate = commands.add_parser("evaluate", help="report on a stored model and labelled rows", description=(
-        "Accuracy, margins and, where there are probabilities, calibration of a model on the rows of DATA."))
+        "Accuracy, margins and, where there are probabilities, calibration of a model on the rows of DATA; of a "
+        "regression R2, errors and, for quantiles, pinball losses."))
     evaluate.add_argument("--format", choices=("text", "json", "html"), default="text", help=(
         "of the report: html is one page that holds its plots; default: text"))
     _data(evaluate)
@@ -73,7 +78,8 @@ def _add_explain(commands):
         "Print the stages of a fit and why each is chosen, without training: for the rows of DATA, or for a shape that "
         "is given by --rows and --columns."))
     _data(explain, nargs="?")
-    explain.add_argument("--method", choices=("smsvm", "pursuit", "slnd"), default="smsvm", help="default: smsvm")
+    explain.add_argument("--method", choices=("smsvm", "pursuit", "slnd", "smsvm-regressor"), default="smsvm",
+                         help="default: smsvm")
     for name, what in (("rows", "rows of the shape"), ("columns", "columns of the shape")):
         explain.add_argument(f"--{name}", metavar="N", type=_count, help=what)
     explain.add_argument("--density", metavar="SHARE", type=_share, help="stored share of sparse rows; default: dense")

@@ -1,4 +1,4 @@
-"""``cmargin predict``: labels, probabilities or scores of rows, one line each."""
+"""``cmargin predict``: labels, probabilities or scores of rows, or a regression's numbers, one line each."""
 
 from functools import partial
 
@@ -9,6 +9,7 @@ from cmargin._runtime.output import check_writable, output_file
 from cmargin.cli.data import read
 from cmargin.cli.model import load
 from cmargin.cli.report_labels import check_top
+from cmargin.cli.targets import names_of
 
 CALLS = {"labels": "predict", "scores": "decision_function", "probabilities": "predict_proba"}      # by --what
 
@@ -20,6 +21,8 @@ def run(options):
     model = load(options.model, options.trust_pickle)
     classifier = model.classifier
     table = read(options.data, options, model)
+    if model.regresses:
+        _refuse_for_numbers(options, model)
     if options.top is not None:
         _check_top(options, model)
     if not hasattr(classifier, CALLS[options.what]):
@@ -32,7 +35,8 @@ def run(options):
             np.save(file, np.concatenate(list(parts)))
         return 0
     with output_file(options.out, "w") as file:
-        names = classifier.classes_ if model.labels is None else model.labels
+        names = names_of(classifier)[1] if model.regresses else \
+            classifier.classes_ if model.labels is None else model.labels
         for number, part in enumerate(parts):
             if model.labels is not None and options.what == "labels" and options.top is None:
                 part = _named(part, names)
@@ -40,6 +44,13 @@ def run(options):
                 print(",".join(map(str, names)), file=file)
             file.writelines(f"{_line(row)}\n" for row in (part if isinstance(part, list) else part.tolist()))
     return 0
+
+
+def _refuse_for_numbers(options, model):
+    """Raise for what only classes have."""
+    asked = "--top" if options.top is not None else f"--what {options.what}" if options.what != "labels" else None
+    if asked is not None:
+        raise InvalidParameterError(f"{asked} is for classes; {options.model} is of a regression.")
 
 
 def _check_top(options, model):

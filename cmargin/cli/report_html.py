@@ -5,7 +5,18 @@ from html import escape
 
 import numpy as np
 
-from cmargin.cli.report_text import MOST_CLASSES, about, class_rows, columns, heading, summary, training
+from cmargin.cli.report_text import (
+    MOST_CLASSES,
+    about,
+    class_rows,
+    columns,
+    heading,
+    kind_of,
+    summary,
+    training,
+)
+
+MOST_POINTS = 5000             # of a plot of predictions beside targets
 
 STYLE = """
 :root { color-scheme: light; }
@@ -31,9 +42,10 @@ def as_html(facts, curves):
                     for what, value in summary(facts))
     head = "".join(f"<th>{column}</th>" for column in columns(facts))
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in class_rows(facts))
-    several = "labels" if "labels" in facts else "classes"
+    several = kind_of(facts)
     n_classes = len(facts[several])
-    many = f" (the {MOST_CLASSES} of the lowest recall, of {n_classes})" if n_classes > MOST_CLASSES else ""
+    is_cut = n_classes > MOST_CLASSES and several != "targets"
+    many = f" (the {MOST_CLASSES} of the lowest recall, of {n_classes})" if is_cut else ""
     title = escape(heading(facts))
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -60,14 +72,18 @@ def plots(curves):
         from matplotlib.figure import Figure
     except ImportError:
         return
-    draw = [(_margins, "How far the right class is ahead of the best other one; mistakes are left of 0.")]
+    if "residuals" in curves:
+        draw = [(_residuals, "Targets minus predictions, of all rows."),
+                (_errors, "Predictions beside targets; on the line both agree.")]
+    else:
+        draw = [(_margins, "How far the right class is ahead of the best other one; mistakes are left of 0.")]
     if "margin error" in curves:
         draw += [(_margin_error, "Share of rows whose right class is given at most this probability."),
                  (_reliability, "Probability of the predicted class and share of right predictions, by bins. On the "
                                 "line both agree.")]
-    if curves["confusion"] is not None and len(curves["classes"]) <= MOST_CLASSES:
+    if curves.get("confusion") is not None and len(curves["classes"]) <= MOST_CLASSES:
         draw.append((_confusion, "What the rows of each class (a line) were classified as, in per cent of them."))
-    elif curves["confusion"] is not None:
+    elif curves.get("confusion") is not None:
         draw.append((_recalls, "Recall of every class, from the worst to the best."))
     for number, (work, words) in enumerate(draw):
         figure = Figure(figsize=(6.0, 4.2), layout="constrained")
@@ -76,6 +92,23 @@ def plots(curves):
         with rc_context({"svg.hashsalt": f"cmargin {number}"}):       # Ids must differ between plots of one page.
             figure.savefig(out, format="svg", metadata={"Date": None})
         yield out.getvalue()[out.getvalue().index("<svg"):], words
+
+
+def _residuals(axis, curves):
+    residuals = curves["residuals"].ravel()
+    axis.hist(residuals, bins=int(np.clip(4 * len(residuals) ** (1 / 3), 20, 80)), color="#0072B2", alpha=0.8)
+    axis.axvline(0, color="0.4", linewidth=1)
+    axis.set(xlabel="residual (unit of the targets)", ylabel="rows")
+
+
+def _errors(axis, curves):
+    targets, predicted = curves["targets"], curves["predicted"]
+    few = np.linspace(0, len(targets) - 1, min(len(targets), MOST_POINTS)).astype(int)
+    for k in range(targets.shape[1]):
+        axis.scatter(targets[few, k], predicted[few, k], s=8, alpha=0.4, linewidth=0)
+    ends = [targets.min(), targets.max()]
+    axis.plot(ends, ends, color="0.4", linewidth=1)
+    axis.set(xlabel="target", ylabel="prediction")
 
 
 def _margins(axis, curves):

@@ -7,10 +7,16 @@ LONGEST = 40                   # characters of a label in a table
 MOST_CLASSES = 30              # lines of the table of classes
 CLASS_COLUMNS = ("class", "rows", "recall", "precision", "most often taken for")
 LABEL_COLUMNS = ("label", "rows", "recall", "precision")
+TARGET_COLUMNS = ("R2", "mean absolute error", "root mean square error")
+QUANTILE_COLUMNS = ("pinball loss", "share of it explained", "targets at or below", "mean absolute error")
 AT_K = {"precision": "P", "ndcg": "nDCG", "propensity-scored precision": "PSP", "propensity-scored ndcg": "PSnDCG"}
 ABOUT_LABELS = ("P@k: share of the k best labels that the row has. nDCG@k: the same, early places counting more, over "
                 "what the best ranking has. PSP and PSnDCG: rare labels count more, as such are forgotten more often "
                 "(Jain et al. 2016). A label is predicted where its score is above 0.")
+ABOUT_TARGETS = "Residual: target minus prediction. R2: share of the variance that is explained; the mean alone has 0."
+ABOUT_QUANTILES = ("Pinball loss of the q-th quantile: the mean of q r for residuals r above 0, of (q - 1) r below. "
+                   "What is explained of it is relative to the best constant. About a share q of the targets should be "
+                   "at or below the predictions.")
 ABOUT = ("Margin: the score of the right class minus the best score of the others; with two classes, the score of the "
          "right one. A row with a margin above 0 is classified correctly.")
 
@@ -24,31 +30,45 @@ def as_text(facts):
     width = max(len(what) for what, _ in pairs)
     widths = [max(len(row[k]) for row in table) for k in range(len(table[0]))]
     listed = "\n".join("  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in table)
-    several, n = "labels" if "labels" in facts else "classes", len(_listed(facts))
+    several, n = kind_of(facts), len(_listed(facts))
     more = f"\nThe {MOST_CLASSES} {several} of the lowest recall, of {n}." if n > MOST_CLASSES else ""
     head = "\n".join(f"{what:<{width}}  {value}" for what, value in pairs)
     return f"{heading(facts)}\n{training(facts)}\n\n{head}\n\n{listed}{more}\n\n{textwrap.fill(about(facts), 100)}"
 
 
+def kind_of(facts):
+    """Return what is listed: "classes", "labels" where a row may have several, "targets" of a regression."""
+    return next(kind for kind in ("labels", "targets", "classes") if kind in facts)
+
+
 def columns(facts):
-    """Return the heads of the table of classes, or of labels where a row may have several."""
+    """Return the heads of the table of what is listed."""
+    if kind_of(facts) == "targets":
+        called = next(iter(facts["targets"][0]))         # target or quantile
+        return called, *(QUANTILE_COLUMNS if _are_quantiles(facts) else TARGET_COLUMNS)
     return LABEL_COLUMNS if "labels" in facts else CLASS_COLUMNS
 
 
 def about(facts):
     """Return what the numbers mean."""
+    if kind_of(facts) == "targets":
+        return ABOUT_QUANTILES if _are_quantiles(facts) else ABOUT_TARGETS
     return ABOUT_LABELS if "labels" in facts else ABOUT
 
 
+def _are_quantiles(facts):
+    return "pinball loss" in facts["targets"][0]
+
+
 def _listed(facts):
-    return facts["labels"] if "labels" in facts else facts["classes"]
+    return facts[kind_of(facts)]
 
 
 def heading(facts):
     """Return a line that names the model and the data."""
     model = facts["model"]
-    several = "labels" if "labels" in facts else "classes"
-    return (f"{model['class']} ({model['file']}; {model['classes']} {several}, {model['features']:,} features) on "
+    counted = model["predicts"] if "targets" in facts else f"{model['classes']} {kind_of(facts)}"
+    return (f"{model['class']} ({model['file']}; {counted}, {model['features']:,} features) on "
             f"{facts['data']['file']}")
 
 
@@ -66,6 +86,10 @@ def summary(facts):
     """Return (what, value) pairs of texts: the numbers that concern all classes."""
     if "labels" in facts:
         return _of_labels(facts)
+    if "targets" in facts:
+        q = facts["residuals"]["quantiles"]
+        return [("rows", f"{facts['data']['rows']:,}"), ("residual, median", f"{q['0.5']:.4g}"),
+                ("residual, 5 % to 95 %", f"{q['0.05']:.4g} to {q['0.95']:.4g}")]
     data, margins = facts["data"], facts["margins"]
     q = margins["quantiles"]
     found = [("rows", f"{data['rows']:,}"),
@@ -93,13 +117,21 @@ def _of_labels(facts):
 
 
 def class_rows(facts):
-    """Return the cells of the table of classes; of many classes, those with the lowest recall."""
+    """Return the cells of the table of classes or targets; of many classes, those with the lowest recall."""
+    if kind_of(facts) == "targets":
+        return [[_target_cell(name, one[name]) for name in columns(facts)] for one in facts["targets"]]
     rows = [one for one in _listed(facts) if one["rows"]]
     if len(rows) > MOST_CLASSES:
         rows = sorted(rows, key=lambda one: one["recall"])[:MOST_CLASSES]
     return [[shown(one["label"]), f"{one['rows']:,}", _percent(one["recall"]),
              "-" if one["precision"] is None else _percent(one["precision"]),
              *([] if "labels" in facts else [shown(one["most often taken for"] or "-")])] for one in rows]
+
+
+def _target_cell(name, value):
+    if value is None or isinstance(value, str):
+        return value or "-"
+    return _percent(value) if name in ("targets at or below", "share of it explained") else f"{value:.4g}"
 
 
 def shown(name):

@@ -13,7 +13,7 @@ from cmargin.cli.columns import (
     place_and_features,
     refuse_gaps,
 )
-from cmargin.cli.labels import labels_from
+from cmargin.cli.targets import are_targets, beside_rows
 from cmargin.data.containers import missing
 from cmargin.data.files.arrays_in_files import opened
 from cmargin.data.files.delimited import NotANumber, first_row, read_cells, read_texts
@@ -73,7 +73,7 @@ def read_csv(path, *, options, label, known=None, delimiter="", header=None):
     if place is None:
         return Table(X, None, columns, encoder=encoder)
     _refuse_lines(path, texts)
-    return Table(X, labels_from(texts, known), columns, names[place] if has_names else place, encoder)
+    return Table(X, beside_rows(texts, options, known), columns, names[place] if has_names else place, encoder)
 
 
 def _by_number(options, known):
@@ -136,7 +136,7 @@ def read_arff(path, *, options, label, known=None):
     columns = [_arff_column(found, j) for j in range(len(names))]
     X, encoder = features_of(path, {names[j]: columns[j] for j in features}, options, known)
     used = [names[j] for j in features]
-    y = None if place is None else labels_from(_texts_of(columns[place]), known)
+    y = None if place is None else beside_rows(_texts_of(columns[place]), options, known)
     return Table(X, y, used, None if place is None else names[place], encoder)
 
 
@@ -183,8 +183,10 @@ def _of_arrow(path, table, options, label, known):
     columns = [names[j] for j in features]
     if place is None:
         return Table(X, None, columns, encoder=encoder)
+    if are_targets(options, known):
+        return Table(X, _arrow_column(table, place), columns, names[place], encoder)
     y = np.asarray(table.column(place))                      # An array of objects where some are missing.
-    y = y if y.dtype.kind in "iub" or missing(y).any() else labels_from(y, known)
+    y = y if y.dtype.kind in "iub" or missing(y).any() else beside_rows(y, options, known)
     return Table(X, y, columns, names[place], encoder)
 
 

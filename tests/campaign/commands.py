@@ -18,7 +18,7 @@ from sklearn.datasets import dump_svmlight_file, load_iris
 
 from .findings import Findings
 
-METHODS = ("slnd", "bsn", "smsvm", "pursuit", "pegasos")
+METHODS = ("slnd", "bsn", "smsvm", "pursuit", "pegasos", "smsvm-regressor")
 PIECES = (b",", b"\n", b'"', b"\r", b"\0", b"nan", b"1e999", b"-", b";", b"\t", b" ", b":", b"\xff", b"\xef\xbb\xbf",
           b"#", b"1e308", b"99999999999999999999", b"'", b"\n\n", b"x")
 NAMES = ("a.csv", "a.tsv", "a.csv.gz", "a.svm", "a.npz", "a.npy", "a.parquet", "tags.svm")

@@ -65,7 +65,7 @@ def test_tables_that_are_not_what_they_should_be(folder, reader, capsys, text, w
 
 
 @pytest.mark.parametrize("text, words", [
-    ("1.5 1:2\n0.5 1:3\n", "d.svm: what is taken for labels are numbers, 1.5 among them, not classes; a regr"),
+    ("1.5 1:2\n0.5 1:3\n", "d.svm: what is taken for labels are numbers, 1.5 among them, not classes; --method smsvm"),
     ("# rows\n1 1:2 # one\n\n2 1:x\n", "d.svm, line 4: could not convert"), ("1 1:2\n1;2 1:3\n", "d.svm, line 2: "),
     ("1 qid:1 1:2\n2 qid:1 1:2 3\n", "d.svm, line 2: ")])
 def test_svmlight_text_that_is_not_what_it_should_be(folder, capsys, text, words):

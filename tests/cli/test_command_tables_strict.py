@@ -45,7 +45,7 @@ def test_a_row_of_numbers_and_a_class_is_a_row(tmp_path, text):
 
 def test_names_that_the_model_knows_are_no_row_whatever_they_look_like(tmp_path):
     known = SimpleNamespace(columns=["0", "1", "2"], label="target", n_features=3, n_columns=3, encoder=None,
-                            classifier=SimpleNamespace(classes_=np.array([0, 1])))
+                            regresses=False, classifier=SimpleNamespace(classes_=np.array([0, 1])))
     table = table_of(tmp_path, "0,1,2\n5,6,7\n", known=known)
     assert table.X.tolist() == [[5, 6, 7]] and table.y is None
     table = table_of(tmp_path, "target,2,1,0\n1,7,6,5\n", known=known)

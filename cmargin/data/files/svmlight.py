@@ -11,11 +11,11 @@ PIECE = 1 << 24              # Bytes of text that are parsed together where a fi
 EXACT = 2**53                # The parser makes float64 of labels; from here on they may merge neighbouring integers.
 
 
-def read_svmlight(path, zero_based, n_features=None):
+def read_svmlight(path, zero_based, n_features=None, labels=True):
     """Return (X, y): a CSR matrix of float64 and labels, of int64 where all of them are integers.
 
     ``zero_based`` and ``n_features`` are those of scikit-learn's `load_svmlight_file`. ValueError for text in another
-    format names its first such line.
+    format names its first such line. ``labels`` False: they are targets of a regression, float64 of any size.
     """
     from sklearn.datasets import load_svmlight_file
 
@@ -26,6 +26,8 @@ def read_svmlight(path, zero_based, n_features=None):
             raise ValueError(f"{path} has a column of a number beyond 2**31 - 1; number its columns anew.") from None
         except ValueError as error:
             raise ValueError(f"{path}{_first_wrong_line(path)}: {error}") from None
+    if not labels:
+        return X, y
     refuse_long_labels(path, y)
     return X, y.astype(np.int64) if (y == np.rint(y)).all() else y
 
