@@ -139,7 +139,7 @@ class SmSVMOneClass(LinearScores, OutlierMixin, VersionInPickle, BaseEstimator):
         check_verbose(self)
 
     @keeps_last_fit
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, comm: Any = None) -> Self:
         """Find the plane that holds the rows away from the origin.
 
         Parameters
@@ -150,6 +150,8 @@ class SmSVMOneClass(LinearScores, OutlierMixin, VersionInPickle, BaseEstimator):
             Present for API consistency by convention.
         sample_weight : (n_samples,) array or None
             What a row weighs, at least 0.
+        comm : None
+            Rows of several ranks are not taken yet.
 
         Returns
         -------
@@ -169,6 +171,8 @@ class SmSVMOneClass(LinearScores, OutlierMixin, VersionInPickle, BaseEstimator):
             Where the rows surround the origin.
         """
         begin = time.perf_counter()
+        if comm is not None:
+            raise ValueError(f"{type(self).__name__} does not take comm= yet; it needs the rows of one process.")
         self._check_parameters()
         with open_unlabelled(self, X, sample_weight) as (source, weights):
             fit = OneClassFit(self, source, weights, begin)

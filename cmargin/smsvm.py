@@ -14,7 +14,7 @@ from cmargin._estimators.leave_one_out import LeaveOneOut, leave_one_out
 from cmargin._estimators.offset_fit import fit_with_offset
 from cmargin._estimators.path import SmSVMPath, fit_path
 from cmargin._estimators.predict import lazy_on_workers
-from cmargin._estimators.smsvm_fit import SmSVMFit, check_penalty
+from cmargin._estimators.smsvm_fit import SmSVMFit, check_penalty, refuse_solver_over_places
 from cmargin._estimators.validation import POSITIVE, check_parameter
 from cmargin.data.loss import Loss
 
@@ -262,9 +262,7 @@ class SmSVMClassifier(LinearClassifier):
     def _refuse_over_places(self, how):
         if self._is_joint:
             raise ValueError(f"multi_class='crammer_singer' needs all rows in one place; {how} use 'ovr'.")
-        if self.linear_solver in ("dual", "woodbury"):
-            raise ValueError(f"linear_solver={self.linear_solver!r} needs all rows in one place; {how} use "
-                             "'auto', 'cholesky' or 'cg'.")
+        refuse_solver_over_places(self, how)
 
     def _labels_and_weights(self, source, sample_weight):
         """`Labels`, weights of mean 1, and the sum of those given."""

@@ -13,7 +13,7 @@ from cmargin._estimators.labels import of_mean_1, product_in_range
 from cmargin._estimators.predict import LinearScores, lazy_on_workers
 from cmargin._estimators.regression_fit import RegressionFit
 from cmargin._estimators.scores import as_given
-from cmargin._estimators.smsvm_fit import check_penalty
+from cmargin._estimators.smsvm_fit import check_penalty, refuse_solver_over_places
 from cmargin._estimators.targets import ResidualLoss, Targets
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, check_parameter, check_set_by_hand
 from cmargin.data.arrays import dense, is_sparse
@@ -170,6 +170,12 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         tags.target_tags.multi_output = True
         return tags
 
+    _takes_places = True
+    _leaves_out_weightless = False
+
+    def _refuse_over_places(self, how):
+        refuse_solver_over_places(self, how)
+
     def _check_parameters(self):
         check_penalty(self)
         check_parameter(self, "loss", self.loss, options=LOSSES)
@@ -188,6 +194,11 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         """``quantile`` as a list."""
         several = isinstance(self.quantile, (Sequence, np.ndarray)) and not isinstance(self.quantile, str)
         return list(self.quantile) if several and np.ndim(self.quantile) == 1 else [self.quantile]
+
+    @property
+    def _several(self):
+        """Whether ``quantile`` is a sequence, if of one."""
+        return self.loss == "quantile" and np.ndim(self.quantile) > 0
 
     def _losses(self):
         """`ResidualLoss` of every column of weights that one target has."""
@@ -209,12 +220,12 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         ----------
         X : (n_samples, n_features) array or sparse matrix
             float32 and float64, C or F order, memory-mapped, CSR: without a copy. Other numbers become float64. Or
-            paths of files, as `SmSVMClassifier.fit` takes them.
+            paths of files or a Dask array or frame, as `SmSVMClassifier.fit` takes them.
         y : (n_samples,) or (n_samples, n_targets) numbers
             Targets, each with weights of its own; or paths of .npy files where X is in files.
         sample_weight : (n_samples,) array or None
-        comm : None
-            Rows of several ranks are not taken yet.
+        comm : communicator with mpi4py's buffer methods, or None
+            Every rank calls `fit` with its own rows, as of `SmSVMClassifier.fit`.
 
         Returns
         -------
@@ -223,8 +234,7 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         Raises
         ------
         ValueError
-            For parameters, shapes, NaN, infinities, negative weights, targets that are no numbers; rows of Dask, on a
-            device or of several ranks.
+            For parameters, shapes, NaN, infinities, negative weights, targets that are no numbers; rows on a device.
         """
         return self._fit(X, y, sample_weight, comm)
 
@@ -237,10 +247,12 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
             if not given.any():
                 raise ValueError("sample_weight leaves every sample with weight 0.")
             weight, total_weight = product_in_range([given])
-        several = self.loss == "quantile" and np.ndim(self.quantile) > 0
-        free = self.fit_intercept and not self.penalize_intercept
-        targets = Targets(source.y, self._losses(), several, weight, free)
-        weights = None if weight is None else of_mean_1(weight)
+        if source.agreed is None:
+            free = self.fit_intercept and not self.penalize_intercept
+            targets = Targets.of(source.y, self._losses(), self._several, weight, free)
+            weights = None if weight is None else of_mean_1(weight)
+        else:
+            targets, weights, total_weight = source.agreed, None, source.agreed.total_weight
         if self._goes_on:
             self._check_last_fit(source, targets)
         return RegressionFit(self, source, targets, weights, total_weight, begin, checkpointer).trained()

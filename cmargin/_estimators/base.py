@@ -111,8 +111,8 @@ class LinearModel(VersionInPickle, BaseEstimator):
     def _check_for(self, places):
         """Raise unless parameters are in order for rows in ``places``: "comm=", "Dask collections" or None, here."""
         if places and not self._takes_places:
-            others = "" if places == "comm=" else (", as SmSVMClassifier, MarginPursuitClassifier, SLNDClassifier and "
-                                                   "BSNClassifier do; give X.compute()")
+            others = "" if places == "comm=" else (", as SmSVMClassifier, SmSVMRegressor, MarginPursuitClassifier, "
+                                                   "SLNDClassifier and BSNClassifier do; give X.compute()")
             raise ValueError(f"{type(self).__name__} does not take {places} yet{others}.")
         self._check_parameters()
         if places:

@@ -12,7 +12,7 @@ OBJECTIVE, SMOOTHING = SMSVM.index("objective"), SMSVM.index("smoothing")
 
 
 class RegressionFit(SmSVMFit):
-    """``labels``: `Targets`."""
+    """``labels``: `Targets`, or `AgreedTargets` of rows in several places."""
 
     kind = "targets"
 
@@ -38,7 +38,13 @@ class RegressionFit(SmSVMFit):
     def best_of(self, c):
         result = self.results[c]
         at_zero = result.status == "waiting" and not result.w.any()
-        return result.w, (self.labels[c].mean_loss(self.weights) if at_zero else result.objective)
+        return result.w, (self._at_zero(c) if at_zero else result.objective)
+
+    def _at_zero(self, c):
+        """The objective of weights 0, in units."""
+        if self.source.agreed is not None:
+            return sum(self.source.call("losses_at_zero", c)) / self.source.n_rows
+        return float(np.average(self.labels.losses_at_zero(c), weights=self.weights))
 
     def shared_of(self, c):
         target, shared = self.labels[c], copy(self.shared)
@@ -47,7 +53,7 @@ class RegressionFit(SmSVMFit):
         return shared
 
     def offset_of(self, c):
-        return self.labels[c].offset()
+        return self.labels.offset_of(c)
 
     def _name(self, c):
         return f"target {c}: " if len(self.labels) > 1 else ""

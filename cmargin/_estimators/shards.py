@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.utils.validation import _check_sample_weight
 
 from cmargin._core.util._openmp import effective_n_threads
@@ -26,6 +26,7 @@ from cmargin._estimators.labels import (
     in_range,
     signs_of,
 )
+from cmargin._estimators.shard_targets import Told, agreed_targets, told_of
 from cmargin._estimators.validation import LARGEST, open_checked
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_CHECKPOINTER
@@ -37,6 +38,7 @@ from cmargin.data.shards.mpi import RankShard, RankSource
 from cmargin.data.shards.ranks import ON_RANKS, Ranks
 from cmargin.data.shards.workers.tasks import Labelled, Several, says_failure
 
+NOTHING_WEIGHS = "sample_weight and class_weight leave every sample with weight 0."
 DRIVER_DECIDES = ("callback", "verbose", "n_jobs", "max_time")      # need not be alike
 IN_PARTITIONS = ("partitions", "in partition {}")     # as `ON_RANKS` of `cmargin.data.shards.ranks`
 
@@ -54,11 +56,12 @@ class Card:
     names: list | None
     heaviest: float | None                           # the largest sample weight; None: no weights were given
     entries: int
-    kind: str = ""                                   # of y: "numbers", "strings", "objects", "an indicator"
+    kind: str = ""                                   # of y: "numbers", "strings", "objects", "an indicator", or more
     classes: np.ndarray | None = None
     counts: np.ndarray | None = None                 # rows of every class; of an indicator, positives of every column
     shares: np.ndarray | None = None                 # weight of every class's rows beside `heaviest`, for "balanced"
     sums: dict = field(default_factory=dict)         # over rows, labels and weights, where there is a checkpoint
+    told: Told | None = None                         # of targets, of a regression
 
 
 @dataclass
@@ -85,6 +88,33 @@ class Agreed(Problems):
         """The number of the problem: every place knows its signed weights by that."""
         return c
 
+    def labels_here(self, y):
+        """`Labels` of a place; ``y`` None: it has no rows."""
+        if self.multilabel:
+            none = sp.csc_matrix((0, len(self.classes)), dtype=np.int8)
+            return Labels(self.classes, None, none if y is None else positives_of(y))
+        return Labels(self.classes, np.empty(0, np.intp) if y is None else
+                      np.searchsorted(self.classes, np.asarray(y).ravel()))
+
+    def sums_of(self, labels, weight):
+        """A place's sums of weights by class, and of an indicator the numbers of positives and rows that weigh
+        something."""
+        if not self.multilabel:
+            return np.bincount(labels.label, weight, len(self.classes)), None
+        return weight @ labels.positives, ((weight > 0).astype(float) @ labels.positives, np.count_nonzero(weight))
+
+    def learn(self, sums, total):
+        """``sums``: of all places; ``total``: what all rows weigh."""
+        by_class, met = zip(*sums, strict=True)
+        if self.multilabel:
+            n_positives, n_weighing = zip(*met, strict=True)
+            self.signs = signs_of(sum(n_positives), sum(n_weighing))
+        self.class_weights = self.factor * sum(by_class)
+
+    def labels_there(self, labels):
+        """Those of a place, once all is agreed on."""
+        return labels
+
 
 # ---------------------------------------------------------------- what every place does, and what is made of it
 
@@ -93,22 +123,25 @@ def card_of(estimator, source, sample_weight):
     parameters = {name: value for name, value in estimator.get_params(deep=False).items()
                   if name not in DRIVER_DECIDES and isinstance(value, (str, int, float, dict, type(None)))
                   and not (isinstance(value, dict) and any(map(np.ndim, value.values())))}       # refused later on
-    kind = classes = counts = shares = None
+    kind = classes = counts = shares = told = None
     if source.n_rows:
-        kind, classes, counts = _targets(source.y)
+        if not is_regressor(estimator):
+            kind, classes, counts = _targets(source.y)
         shares = counts
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, source.y, dtype=np.float64, ensure_non_negative=True,
                                                  allow_all_zero_weights=True)
-            if kind != "an indicator":
+            if classes is not None and kind != "an indicator":
                 codes = np.searchsorted(classes, np.asarray(source.y).ravel())
                 shares = np.bincount(codes, in_range(sample_weight), minlength=len(classes))
+        if is_regressor(estimator):
+            kind, told = told_of(source.y, sample_weight)
     heaviest = None if sample_weight is None else sample_weight.max()
     sums = of_rows(source, sample_weight) if estimator.checkpoint is not None and source.n_rows else {}
     names = list(getattr(estimator, "feature_names_in_", ())) or None
     card = Card(type(estimator).__name__, parameters, source.n_rows, source.n_features, str(source.dtype),
                 "CSR" if source.sparse else "dense", names, heaviest, source.entries, kind, classes, counts, shares,
-                sums)
+                sums, told)
     return card, sample_weight
 
 
@@ -143,6 +176,10 @@ def compared(estimator, cards, places):
         raise ValueError(f"Found array with 0 sample(s) in all {places[0]} while a minimum of 1 is required.")
     some, multilabel, shares = next(iter(there.values())), False, None
     heaviest = None if some.heaviest is None else max(card.heaviest for card in there.values())
+    common = {"dtype": some.dtype, "layout": some.layout, "n_rows": sum(card.n_rows for card in cards),
+              "entries": sum(card.entries for card in cards), "sums": [card.sums for card in cards]}
+    if some.told is not None:
+        return agreed_targets(estimator, list(there.values()), heaviest, **common)
     if some.kind == "an indicator":
         multilabel, classes = True, some.classes
         must_agree("the number of labels", {place: len(card.classes) for place, card in there.items()})
@@ -156,9 +193,7 @@ def compared(estimator, cards, places):
     refuse_apart(estimator, multilabel, len(classes), f"over {places[0]} yet")
     if not multilabel:
         shares = _shares(classes, there.values(), heaviest)
-    return Agreed(classes, counts, multilabel, some.dtype, some.layout, heaviest,
-                  sum(card.n_rows for card in cards), sum(card.entries for card in cards),
-                  shares=shares, sums=[card.sums for card in cards])
+    return Agreed(classes, counts, multilabel, heaviest=heaviest, shares=shares, **common)
 
 
 def _shares(classes, cards, heaviest):
@@ -175,31 +210,22 @@ def weighed(estimator, source, sample_weight, agreed, leave_out):
 
     ``leave_out``: whether rows of weight 0 go.
     """
+    labels = agreed.labels_here(source.y if source.n_rows else None)
     if source.n_rows == 0:
         kind = sp.csr_matrix if agreed.layout == "CSR" else np.empty
         source = source_of(kind((0, source.n_features), dtype=agreed.dtype))
-        codes = None if agreed.multilabel else np.empty(0, np.intp)
-        positives = sp.csc_matrix((0, len(agreed.classes)), dtype=np.int8)
-    elif agreed.multilabel:
-        codes, positives = None, positives_of(source.y)
-    else:
-        codes = np.searchsorted(agreed.classes, np.asarray(source.y).ravel())
     weight, power = np.ones(source.n_rows), 0
     if agreed.heaviest is not None:
         power = int(np.frexp(agreed.heaviest)[1])
         weight = np.ldexp(sample_weight, -power) if source.n_rows else weight
-    if estimator.class_weight is not None:
+    if getattr(estimator, "class_weight", None) is not None:
         by_class = _class_weights(estimator, agreed)
         check_class_weights(by_class)
-        weight, power = weight * in_range(by_class)[codes], power + int(np.frexp(by_class.max())[1])
+        weight, power = weight * in_range(by_class)[labels.label], power + int(np.frexp(by_class.max())[1])
     if leave_out and not weight.all():
         kept = np.flatnonzero(weight)
-        source, weight = source.keep(kept), weight[kept]
-        codes, positives = (codes[kept], None) if codes is not None else (None, positives[kept])
-    by_class = np.bincount(codes, weight, len(agreed.classes)) if codes is not None else weight @ positives
-    met = None if codes is not None else ((weight > 0).astype(float) @ positives, np.count_nonzero(weight))
-    labels = Labels(agreed.classes, codes, positives if agreed.multilabel else None)
-    return (source, labels, weight), (source.n_rows, by_class, weight.sum(), power, met)
+        source, weight, labels = source.keep(kept), weight[kept], labels.take(kept)
+    return (source, labels, weight), (source.n_rows, weight.sum(), power, agreed.sums_of(labels, weight))
 
 
 def _class_weights(estimator, agreed):
@@ -210,16 +236,13 @@ def _class_weights(estimator, agreed):
 
 def balanced(agreed, sums):
     """The same with sizes and totals of all places."""
-    sizes, by_class, totals, powers, met = zip(*sums, strict=True)
+    sizes, totals, powers, of_labels = zip(*sums, strict=True)
     total = sum(totals)
     if not total > 0:
-        raise ValueError("sample_weight and class_weight leave every sample with weight 0.")
+        raise ValueError(NOTHING_WEIGHS)
     agreed.n_rows, agreed.first = sum(sizes), [sum(sizes[:place]) for place in range(len(sizes))]
     agreed.factor = agreed.n_rows / total
-    if agreed.multilabel:
-        n_positives, n_weighing = zip(*met, strict=True)
-        agreed.signs = signs_of(sum(n_positives), sum(n_weighing))
-    agreed.class_weights = agreed.factor * sum(by_class)
+    agreed.learn(of_labels, total)
     with np.errstate(over="ignore"):
         agreed.total_weight = min(float(np.ldexp(total, max(powers))), LARGEST)
     return agreed
@@ -292,6 +315,7 @@ def _placed(ranks, estimator, rows):
     (source, labels, weight), agreed = ranks.settle(
         lambda: weighed(estimator, source, sample_weight, agreed, leave_out), lambda sums: balanced(agreed, sums))
     first, n_threads = agreed.first[ranks.rank], effective_n_threads(estimator.n_jobs)
+    labels = agreed.labels_there(labels)
     return RankShard(ranks, source, labels, weight * agreed.factor, first, n_threads), agreed
 
 
@@ -361,4 +385,4 @@ def sums_of(weighed_there):
 
 def label(weighed_there, agreed, place):
     labels, weight, _ = weighed_there
-    return Labelled(labels, weight * agreed.factor, agreed.first[place], place)
+    return Labelled(agreed.labels_there(labels), weight * agreed.factor, agreed.first[place], place)

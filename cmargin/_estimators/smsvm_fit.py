@@ -89,6 +89,13 @@ def l1_over_l2(ratio):
     return ratio / (1 - ratio)
 
 
+def refuse_solver_over_places(estimator, how):
+    """Raise where ``linear_solver`` reads single rows; ``how``: "with comm=", say."""
+    if estimator.linear_solver in ("dual", "woodbury"):
+        raise ValueError(f"linear_solver={estimator.linear_solver!r} needs all rows in one place; {how} use "
+                         "'auto', 'cholesky' or 'cg'.")
+
+
 def penalty_of(estimator, total_weight, n_features):
     """The penalty that ``l2`` or ``C``, ``l1`` or ``l1_ratio`` and bounds say for sample weights of that sum."""
     l2, l1 = weights_of_penalty(estimator, total_weight)

@@ -53,16 +53,11 @@ def columns_of_targets(y):
 
 
 class Target:
-    """One problem: a column of targets and a `ResidualLoss`. ``weight`` (n,) of the rows, or None.
+    """One problem: where a column of targets begins, its unit, and a `ResidualLoss`. ``spread``: mean of half of the
+    absolute differences to the centre."""
 
-    ``free``: its intercept is not penalised.
-    """
-
-    def __init__(self, column, loss, free, weight):
-        self.column, self.given = column, loss
-        self.centre = centre_of(column, loss, weight) if free else 0.0
-        with np.errstate(over="ignore"):
-            spread = float(np.average(np.abs(column / 2 - self.centre / 2), weights=weight))
+    def __init__(self, loss, centre, spread):
+        self.given, self.centre = loss, centre
         if not spread < (LARGEST / 8)**(1 / loss.degree):
             raise ValueError("y holds values so large that sums of their losses overflow; scale the targets.")
         self.unit = float(np.ldexp(1.0, max(int(np.frexp(2 * spread)[1]), -1000))) if spread > 0 else 1.0
@@ -72,8 +67,8 @@ class Target:
     def unit_of_objective(self):
         return self.unit**self.given.degree
 
-    def offset(self):
-        return (self.column - self.centre) / self.unit
+    def offset(self, column):
+        return (column - self.centre) / self.unit
 
     def penalty(self, penalty):
         degree = self.given.degree
@@ -83,11 +78,16 @@ class Target:
         """Weights of a model, (m + 1,)."""
         return np.append(coef, intercept - self.centre) / self.unit
 
-    def mean_loss(self, weights):
-        """The objective of weights 0, in units."""
-        value, slope, curvature = (np.empty(len(self.column)) for _ in range(3))
-        evaluate(self.loss.id, 1 - self.offset(), value, slope, curvature, *self.loss.numbers)
-        return float(np.average(value, weights=weights))
+    def losses(self, column):
+        """(n,) losses of weights 0, in units."""
+        value, slope, curvature = (np.empty(len(column)) for _ in range(3))
+        evaluate(self.loss.id, 1 - self.offset(column), value, slope, curvature, *self.loss.numbers)
+        return value
+
+
+def half_distances(column, centre):
+    """To a centre: in the range of numbers, where whole ones need not be."""
+    return np.abs(column / 2 - centre / 2)
 
 
 def centre_of(column, loss, weight):
@@ -106,18 +106,16 @@ def centre_of(column, loss, weight):
     return float(column[order[min(at, len(column) - 1)]])
 
 
-class Targets:
+class TargetProblems:
     """The problems of a fit, one for each column of y and each `ResidualLoss`.
 
-    ``several``: the losses are a sequence, if of one. ``flat``: weights are (m,), as y is (n,) and the loss one.
+    ``flat``: weights are (m,), as y is (n,) and the loss one.
     """
 
-    def __init__(self, y, losses, several, weight, free):
-        columns = columns_of_targets(y)
-        self.flat = np.ndim(y) == 1 and not several
-        if len(columns) > 1 and several:
-            raise ValueError(f"Several quantiles are for one target; y has {len(columns)} columns.")
-        self.problems = [Target(column, loss, free, weight) for column in columns for loss in losses]
+    has_offsets = True
+
+    def __init__(self, problems, flat):
+        self.problems, self.flat = problems, flat
 
     def __len__(self):
         return len(self.problems)
@@ -125,6 +123,50 @@ class Targets:
     def __getitem__(self, c):
         return self.problems[c]
 
+
+class Targets(TargetProblems):
+    """The same with ``columns``, (n_columns, n) of y here."""
+
+    def __init__(self, columns, problems, flat):
+        super().__init__(problems, flat)
+        self.columns = columns
+
+    @classmethod
+    def of(cls, y, losses, several, weight, free):
+        """``several``: the losses are a sequence, if of one. ``weight`` (n,) of the rows, or None. ``free``: intercepts
+        are not penalised."""
+        columns, problems = columns_of_targets(y), []
+        check_several(several, len(columns))
+        for column in columns:
+            for loss in losses:
+                centre = centre_of(column, loss, weight) if free else 0.0
+                with np.errstate(over="ignore"):
+                    spread = float(np.average(half_distances(column, centre), weights=weight))
+                problems.append(Target(loss, centre, spread))
+        return cls(columns, problems, is_flat(y, several))
+
+    def column(self, c):
+        return self.columns[c * len(self.columns) // len(self)]
+
+    def offset_of(self, c):
+        """(n,) targets of problem c in units."""
+        return self[c].offset(self.column(c))
+
     def signed_weight(self, c, weights):
         """A new array; a residual has no sign of its own."""
-        return np.ones(len(self[c].column)) if weights is None else np.array(weights, float)
+        return np.ones(self.columns.shape[1]) if weights is None else np.array(weights, float)
+
+    def losses_at_zero(self, c):
+        return self[c].losses(self.column(c))
+
+    def take(self, rows):
+        return Targets(self.columns[:, rows], self.problems, self.flat)
+
+
+def check_several(several, n_columns):
+    if n_columns > 1 and several:
+        raise ValueError(f"Several quantiles are for one target; y has {n_columns} columns.")
+
+
+def is_flat(y, several):
+    return np.ndim(y) == 1 and not several

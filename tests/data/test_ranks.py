@@ -13,7 +13,7 @@ from ranks_in_threads import on_ranks
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, SmSVMRegressor, baselines
+from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, baselines
 from cmargin.data.shards.mpi import RankShard, RankSource
 from cmargin.data.source import SINGLE_BLOCK
 from cmargin.solvers.sgd.shard_shares import unevenness
@@ -250,9 +250,8 @@ def test_an_error_on_one_rank_is_one_sentence_on_all(change, text, size):
     (lambda comm: SLNDClassifier().fit(np.where(np.arange(6) == 2, 1e200, X), Y, comm=comm), "holds NaN or infinity"),
     (lambda comm: baselines.BalancedSGDClassifier().fit(X, Y, comm=comm), "BalancedSGD.* does not take comm= yet.$"),
     (lambda comm: baselines.ODMClassifier().fit(X, Y, comm=comm), "ODMClassifier does not take comm= yet.$"),
-    (lambda comm: SmSVMRegressor().fit(X, X[:, 0], comm=comm), "SmSVMRegressor does not take comm= yet.$"),
 ], ids=["one class", "no weight", "no rows", "dual", "woodbury", "cg", "tol", "sgd",
-        "l2", "rank", "one class of weight", "second moment", "balanced", "estimator", "regression"])
+        "l2", "rank", "one class of weight", "second moment", "balanced", "estimator"])
 def test_what_is_wrong_everywhere_is_said_once(work, text):
     with pytest.raises(ValueError, match=text):
         raise refused(2, work)

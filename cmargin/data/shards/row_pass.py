@@ -75,9 +75,9 @@ class ShardedSource(Described):
     # ------------------------------------------------------------ views
 
     def row_pass(self, problem, *, intercept, n_threads, offset=None):
-        """``problem``: its number, by which all shards know it."""
+        """``problem``: its number, by which all shards know it, its offsets included."""
         if offset is not None:
-            raise ValueError("Rows with offsets are read in memory or from files, not over ranks or workers.")
+            raise ValueError("Offsets of rows over ranks or workers are with their labels, not with the driver.")
         key = self.new_key()
         return self.pass_kind(self, key, intercept, self.call("open_pass", key, problem, intercept))
 
@@ -101,6 +101,8 @@ class ShardedPass:
         self.n_features, self.n_columns = source.n_features, source.n_features + intercept
         self.begun = self.primal = False
         self.active, self.block = None, None
+        # the driver asks whether there are any: another sum than that of dual variables is the bound's gain then
+        self.offset = "in the shards" if getattr(source.agreed, "has_offsets", False) else None
         self.learn(abouts)
 
     def __del__(self):
@@ -168,6 +170,8 @@ class ShardedPass:
         self.source.order("tell_pass", self.key, "forget_working_set")
 
     def gather_working_set(self, share, most, moved, width, sample=None):
+        if self.offset is not None:                  # straight lines are summed without offsets
+            return None
         others, n_members, distance = choose(partial(self.call, "ask_working_set"), self.n_rows, share, most, moved)
         if not n_members or not (others or sample):
             return None
@@ -189,11 +193,13 @@ class ShardedPass:
     def mean_measure(self):
         return sum(self.call("sum_of_measures")) / self.total_weight
 
-    def brought(self, rows, signed_weights):
-        """A pass here, over rows that shards have sent."""
+    def brought(self, rows, signed_weights, offsets):
+        """A pass here, over rows that shards have sent; ``offsets``: arrays, or None of each."""
         signed_weight = np.concatenate(signed_weights)
+        offset = None if offsets[0] is None else np.concatenate(offsets)
         n_threads = self.source.n_threads if len(signed_weight) * self.n_columns >= SMALL else 1
-        return open_here(joined(rows)).row_pass(signed_weight, intercept=self.intercept, n_threads=n_threads)
+        return open_here(joined(rows)).row_pass(signed_weight, intercept=self.intercept, n_threads=n_threads,
+                                               offset=offset)
 
 
 ShardedSource.pass_kind = ShardedPass

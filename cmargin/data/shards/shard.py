@@ -20,7 +20,8 @@ class Shard:
     """The rows of one shard, a `MemorySource`, and what it says of them. All methods below `what_failed` are calls.
 
     ``labels`` has ``signed_weight(c, weights)`` (n_rows,) of every problem, ``sample(rows)``, ``order()``,
-    ``columns()``. ``weights`` (n_rows,) are of mean 1 over all shards, ``first`` is the place of the first row among
+    ``columns()``; of a regression ``offset_of(c)`` (n_rows,) and ``losses_at_zero(c)`` besides the first.
+    ``weights`` (n_rows,) are of mean 1 over all shards, ``first`` is the place of the first row among
     those of all, and ``where`` what errors say of it: "on rank 1".
     """
 
@@ -66,8 +67,9 @@ class Shard:
     # ------------------------------------------------------------ passes
 
     def open_pass(self, key, c, intercept):
+        offset = self.labels.offset_of(c) if getattr(self.labels, "has_offsets", False) else None
         rows = self.source.row_pass(self.labels.signed_weight(c, self.weights), intercept=intercept,
-                                    n_threads=self.n_threads)
+                                    n_threads=self.n_threads, offset=offset)
         rows.first, rows.between_slices = self.first, self.break_off
         self.passes[key] = rows
         return self.about(key)
@@ -78,7 +80,7 @@ class Shard:
         return (*self.about(key), read * rows.n_rows)
 
     def chosen_rows(self, key, *arguments):
-        """The same rows and their signed weights, to be read elsewhere; and how many were read for it."""
+        """The same rows, their signed weights and offsets, to be read elsewhere; and how many were read for it."""
         rows = self.passes[key]
         part, read = rows.gather_sample(*arguments)
         return *self.to_send(part), read * rows.n_rows
@@ -91,12 +93,12 @@ class Shard:
         return *self.about(key), own
 
     def rows_beside_lines(self, key, *arguments):
-        """The same rows and their signed weights, to be read elsewhere; and their sums."""
+        """The same rows, signed weights and offsets, to be read elsewhere; and their sums."""
         part, *own = self.passes[key].beside_lines(*arguments)
         return *self.to_send(part), own
 
     def to_send(self, part):
-        return self.source.unrepeated().take(part.rows, self.source.dtype), part.signed_weight
+        return self.source.unrepeated().take(part.rows, self.source.dtype), part.signed_weight, part.offset
 
     def weigh_sides(self, key, positives, negatives):
         self.passes[key].weigh_sides(positives, negatives)
@@ -140,6 +142,10 @@ class Shard:
         """Sums of the losses of the problems from ``first`` on at weights W."""
         signs = [self.labels.signed_weight(first + k, 1.0) for k in range(len(W))]
         return losses_at(self.source, signs, self.weights, W, intercept, loss)
+
+    def losses_at_zero(self, c):
+        """The sum of the losses of targets c at weights 0, in their units."""
+        return float(self.weights @ self.labels.losses_at_zero(c))
 
     def largest(self):
         return self.source.largest() if self.source.entries else 0.0

@@ -67,9 +67,8 @@ class WorkerPass(ShardedPass):
         """Few rows come here, where their questions need no rounds."""
         if self.too_many(positives, negatives):
             return super().gather_sample(positives, negatives, seed, column_weight)
-        X, signed_weights, reads = zip(*self.call("chosen_rows", positives, negatives, seed, column_weight),
-                                       strict=True)
-        return self.part(X, signed_weights), sum(reads) / max(1, self.source.n_rows)
+        *rows, reads = zip(*self.call("chosen_rows", positives, negatives, seed, column_weight), strict=True)
+        return self.part(*rows), sum(reads) / max(1, self.source.n_rows)
 
     def beside_lines(self, n_members, width, sample):
         counts = self.sides()[0]
@@ -77,17 +76,17 @@ class WorkerPass(ShardedPass):
             n_members += sample[0] * counts[0] + sample[1] * counts[1]
         if n_members * self.source.row_bytes * len(self.source.agreed) > BROUGHT:
             return super().beside_lines(n_members, width, sample)
-        X, signed_weights, own = zip(*self.call("rows_beside_lines", width, sample), strict=True)
-        return self.part(X, signed_weights), *sums_of(own)
+        *rows, own = zip(*self.call("rows_beside_lines", width, sample), strict=True)
+        return self.part(*rows), *sums_of(own)
 
     def too_many(self, positives, negatives):
         """To bring so large a part of either side here."""
         counts, source = self.sides()[0], self.source
         return (positives * counts[0] + negatives * counts[1]) * source.row_bytes * len(source.agreed) > BROUGHT
 
-    def part(self, X, signed_weights):
+    def part(self, *rows):
         """Rows that came here."""
-        rows = self.brought(X, signed_weights)
+        rows = self.brought(*rows)
         rows.share = rows.n_rows / max(1, self.source.n_rows)
         return rows
 

@@ -19,7 +19,7 @@ from cmargin.data.open_here import open_here
 from cmargin.data.shards.shard import STATE, Shard
 
 # calls that leave the state of the passes as it is
-READS_ONLY = {"chosen_rows", "largest", "margins", "positives", "rows_beside_lines", "some_rows",
+READS_ONLY = {"chosen_rows", "largest", "losses_at_zero", "margins", "positives", "rows_beside_lines", "some_rows",
               "start_rows", "start_losses", "score_sums", "score_margins", "score_losses", "sum_of_measures"}
 
 
