@@ -8,7 +8,7 @@ import numpy as np
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin.cli.columns import NO_LABEL, place_and_features
 from cmargin.cli.kinds import TABLES, kind_of
-from cmargin.cli.labels import indicator_of
+from cmargin.cli.labels import indicator_of, indicator_of_array
 from cmargin.cli.tables import Table, read_arff, read_csv, read_feather, read_parquet
 from cmargin.cli.targets import are_targets, beside_rows, checked_targets
 from cmargin.data.containers import missing
@@ -49,6 +49,11 @@ def read(path, options, known=None):
     refuse_not_finite(path, table.X)
     if labels is not None:
         table.y = labels
+    if table.names is None and np.ndim(table.y) == 2 and not are_targets(options, known):
+        if table.y.shape[1] == 1:
+            table.y = table.y.ravel()
+        elif known is None or known.labels is not None:
+            table.y, table.names = indicator_of_array(path if labels is None else options.labels, table.y, known)
     if known is not None and table.X.shape[1] != known.n_features:
         raise ValueError(f"{path} has rows of {table.X.shape[1]} features; the model was trained on "
                          f"{known.n_features}.")

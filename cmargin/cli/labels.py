@@ -65,3 +65,17 @@ def indicator_of(path, tagged, known=None):
     indicator.sum_duplicates()
     indicator.data[:] = 1                                # a label may be named twice
     return indicator, names
+
+
+def indicator_of_array(path, y, known=None):
+    """Return (CSR indicator, names) of an array with a column for each label, which holds 0 and 1, or -1 and 1.
+
+    The names are those of the `Model` ``known``, or the numbers of the columns from 0.
+    """
+    if y.dtype.kind not in "iubf" or not (((y == 0) | (y == 1)).all() or (abs(y) == 1).all()):
+        raise ValueError(f"{path} has labels of {y.shape[1]} columns, which must then hold 0 and 1, or -1 and 1: an "
+                         "indicator of the labels of every row.")
+    if known is not None and len(known.labels) != y.shape[1]:
+        raise ValueError(f"{path} has an indicator of {y.shape[1]} labels; the model was trained on "
+                         f"{len(known.labels)}.")
+    return sp.csr_matrix(y > 0, dtype=np.int8), np.arange(y.shape[1]) if known is None else known.labels

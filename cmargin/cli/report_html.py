@@ -27,7 +27,7 @@ p.about, figcaption, footer { color: #555; font-size: .9rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .2rem 1.2rem .2rem 0; border-bottom: 1px solid #ddd; white-space: nowrap; }
 table.facts td { white-space: normal; }
-table.numbers td:nth-child(n+2):nth-child(-n+4), table.numbers th:nth-child(n+2):nth-child(-n+4) { text-align: right; }
+table.numbers td:nth-child(n+2):nth-child(-n+6), table.numbers th:nth-child(n+2):nth-child(-n+6) { text-align: right; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 1rem; }
 figure { margin: 0; } svg { width: 100%; height: auto; }
 """
@@ -79,10 +79,11 @@ def plots(curves):
         draw = [(_margins, "How far the right class is ahead of the best other one; mistakes are left of 0.")]
     if "margin error" in curves:
         draw += [(_margin_error, "Share of rows whose right class is given at most this probability."),
-                 (_reliability, "Probability of the predicted class and share of right predictions, by bins. On the "
-                                "line both agree.")]
+                 (_reliability, "Calibration plot: probability of the predicted class and share of right predictions, "
+                                "by bins. On the line both agree.")]
     if curves.get("confusion") is not None and len(curves["classes"]) <= MOST_CLASSES:
-        draw.append((_confusion, "What the rows of each class (a line) were classified as, in per cent of them."))
+        draw.append((_confusion, "Confusion matrix: what the rows of each class (a line) were classified as, in per "
+                                 "cent of them."))
     elif curves.get("confusion") is not None:
         draw.append((_recalls, "Recall of every class, from the worst to the best."))
     for number, (work, words) in enumerate(draw):

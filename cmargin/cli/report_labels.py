@@ -27,7 +27,8 @@ def report(model, table, name, top=None):
     Columns behind these are of labels that the model does not know, and none of its own finds them.
     """
     if np.ndim(table.y) != 2:
-        raise ValueError(f"{name} has one label a row, and the model has several; write it as svmlight text.")
+        raise ValueError(f"{name} has one label a row, and the model has several; write it as svmlight text, or "
+                         "as an indicator.")
     top = model.facts.get("top") if top is None else top
     n_known, y = len(model.labels), table.y
     check_top(top, n_known, "the model")

@@ -5,7 +5,8 @@ import textwrap
 
 LONGEST = 40                   # characters of a label in a table
 MOST_CLASSES = 30              # lines of the table of classes
-CLASS_COLUMNS = ("class", "rows", "recall", "precision", "most often taken for")
+MOST_LINES = 10                # classes whose confusion matrix the text has
+CLASS_COLUMNS = ("class", "rows", "recall", "precision", "F1", "AUC", "most often taken for")
 LABEL_COLUMNS = ("label", "rows", "recall", "precision")
 TARGET_COLUMNS = ("R2", "mean absolute error", "root mean square error")
 QUANTILE_COLUMNS = ("pinball loss", "share of it explained", "targets at or below", "mean absolute error")
@@ -18,7 +19,8 @@ ABOUT_QUANTILES = ("Pinball loss of the q-th quantile: the mean of q r for resid
                    "What is explained of it is relative to the best constant. About a share q of the targets should be "
                    "at or below the predictions.")
 ABOUT = ("Margin: the score of the right class minus the best score of the others; with two classes, the score of the "
-         "right one. A row with a margin above 0 is classified correctly.")
+         "right one. A row with a margin above 0 is classified correctly. F1: 2 x recall x precision / (recall + "
+         "precision). AUC: area under the ROC curve of a class against all others.")
 
 
 def as_json(facts):
@@ -26,10 +28,9 @@ def as_json(facts):
 
 
 def as_text(facts):
-    pairs, table = summary(facts), [columns(facts), *class_rows(facts)]
+    pairs = summary(facts)
     width = max(len(what) for what, _ in pairs)
-    widths = [max(len(row[k]) for row in table) for k in range(len(table[0]))]
-    listed = "\n".join("  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in table)
+    listed = _in_columns([columns(facts), *class_rows(facts)]) + _confusion_matrix(facts)
     several, n = kind_of(facts), len(_listed(facts))
     more = f"\nThe {MOST_CLASSES} {several} of the lowest recall, of {n}." if n > MOST_CLASSES else ""
     head = "\n".join(f"{what:<{width}}  {value}" for what, value in pairs)
@@ -39,6 +40,22 @@ def as_text(facts):
 def kind_of(facts):
     """Return what is listed: "classes", "labels" where a row may have several, "targets" of a regression."""
     return next(kind for kind in ("labels", "targets", "classes") if kind in facts)
+
+
+def _in_columns(table):
+    """Lines of the rows of cells."""
+    widths = [max(len(row[k]) for row in table) for k in range(len(table[0]))]
+    return "\n".join("  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in table)
+
+
+def _confusion_matrix(facts):
+    """Its lines with a heading, of few classes; nothing of more."""
+    counts = facts.get("confusion matrix", ())
+    if not 0 < len(counts) <= MOST_LINES:
+        return ""
+    names = [shown(one["label"]) for one in facts["classes"]]
+    lines = [[name, *map("{:,}".format, row)] for name, row in zip(names, counts, strict=True)]
+    return f"\n\nConfusion matrix (lines: right class, columns: predicted)\n{_in_columns([['', *names], *lines])}"
 
 
 def columns(facts):
@@ -99,6 +116,8 @@ def summary(facts):
         found.append(("labels the model does not know", f"{data['labels not known']:,} rows, counted as wrong"))
     if "among the best 5" in facts:
         found.append(("right class among the best 5", _percent(facts["among the best 5"])))
+    found += [(f"{what}, mean of the classes", form(facts[f"mean {what}"]))
+              for what, form in (("F1", _percent), ("AUC", "{:.4f}".format)) if f"mean {what}" in facts]
     if "log-loss" in facts:
         found += [("calibration error", f"{facts['calibration error']:.4f}"), ("log-loss", f"{facts['log-loss']:.4f}")]
     return [*found, ("margin, median", f"{margins['median']:.4g}"), ("margin, mean", f"{margins['mean']:.4g}"),
@@ -125,7 +144,12 @@ def class_rows(facts):
         rows = sorted(rows, key=lambda one: one["recall"])[:MOST_CLASSES]
     return [[shown(one["label"]), f"{one['rows']:,}", _percent(one["recall"]),
              "-" if one["precision"] is None else _percent(one["precision"]),
-             *([] if "labels" in facts else [shown(one["most often taken for"] or "-")])] for one in rows]
+             *([] if "labels" in facts else _of_one_label(one))] for one in rows]
+
+
+def _of_one_label(one):
+    return ["-" if one["F1"] is None else _percent(one["F1"]), "-" if one["AUC"] is None else f"{one['AUC']:.4f}",
+            shown(one["most often taken for"] or "-")]
 
 
 def _target_cell(name, value):

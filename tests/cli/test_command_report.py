@@ -7,22 +7,24 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from conftest import blobs
+from sklearn.metrics import confusion_matrix, f1_score, roc_auc_score
 from sklearn.preprocessing import StandardScaler
 from trees import NAMES, X, Y, csv_text
 
 from cmargin import SLNDClassifier
 from cmargin.__main__ import main
+from cmargin.cli import report
 
 
 @pytest.fixture
 def evaluated(folder, capsys):
     main(["fit", "trees.csv", "--model", "m", "--quiet", "--seed", "5"])
 
-    def report(*argv, data="trees.csv"):
+    def reported(*argv, data="trees.csv"):
         assert main(["evaluate", data, "--model", "m", *argv]) == 0
         return capsys.readouterr().out
 
-    return report
+    return reported
 
 
 def test_numbers_are_the_librarys(evaluated):
@@ -40,6 +42,35 @@ def test_numbers_are_the_librarys(evaluated):
     assert report["most frequent class"] == pytest.approx(np.bincount(Y).max() / len(Y))
     assert [one["rows"] for one in report["classes"]] == np.bincount(Y).tolist()
     assert report["classes"][0]["recall"] == pytest.approx(np.mean(model.predict(rows)[Y == 0] == "ash"))
+    assert report["confusion matrix"] == confusion_matrix(NAMES[Y], model.predict(rows)).tolist()
+    f1 = f1_score(NAMES[Y], model.predict(rows), average=None)
+    assert [one["F1"] for one in report["classes"]] == pytest.approx(f1)
+    assert report["mean F1"] == pytest.approx(f1.mean())
+    # scores of a softmax are known but for what all of a row have in common: areas go by probabilities
+    areas = [roc_auc_score(Y == c, shares[:, c]) for c in range(3)]
+    assert [one["AUC"] for one in report["classes"]] == pytest.approx(areas, abs=1e-6)
+    assert report["mean AUC"] == pytest.approx(np.mean(areas), abs=1e-6)
+
+
+@pytest.mark.parametrize("method", ["slnd", "smsvm"])
+def test_areas_of_two_classes_and_of_scores(folder, capsys, monkeypatch, method):
+    np.savez("d.npz", X=X, y=Y > 0)
+    main(["fit", "d.npz", "--model", "m", "--quiet", "--method", method])
+    main(["evaluate", "d.npz", "--model", "m", "--format", "json"])
+    found = json.loads(capsys.readouterr().out)["classes"]
+    assert main(["predict", "d.npz", "--model", "m", "--what", "scores"]) == 0
+    area = roc_auc_score(Y > 0, [*map(float, capsys.readouterr().out.split())])
+    assert [one["AUC"] for one in found] == pytest.approx([area, area])
+    monkeypatch.setattr(report, "MOST_SCORES", 10)
+    main(["evaluate", "d.npz", "--model", "m"])
+    assert "AUC, mean" not in capsys.readouterr().out
+
+
+def test_the_text_has_the_confusion_matrix_of_few_classes(evaluated):
+    lines = evaluated().splitlines()
+    at = lines.index("Confusion matrix (lines: right class, columns: predicted)")
+    assert lines[at + 1].split() == ["ash", "birch", "elm"] and lines[at + 2].split()[0] == "ash"
+    assert [sum(map(int, line.split()[1:])) for line in lines[at + 2:at + 5]] == np.bincount(Y).tolist()
 
 
 def test_labels_that_are_not_known_count_as_wrong(evaluated, folder):
@@ -75,6 +106,7 @@ def test_the_page_stands_alone(evaluated, folder):
     text = (folder / "page.html").read_text()
     page = Page(text)
     assert page.open == [] and page.outside == [] and page.tags.count("svg") == page.tags.count("figcaption") == 4
+    assert all(words in text for words in ("Confusion matrix: ", "Calibration plot: ", "AUC, mean of", "F1, mean of"))
     assert "script" not in page.tags and "<title>SLNDClassifier (m; 3 classes" in text and "birch" in text
 
 
@@ -98,6 +130,7 @@ def test_many_classes(folder, capsys):
     main(["fit", "d.npz", "--model", "m", "--quiet"])
     main(["evaluate", "d.npz", "--model", "m"])
     text = capsys.readouterr().out
+    assert "Confusion matrix" not in text
     assert "right class among the best 5" in text and "The 30 classes of the lowest recall, of 40." in text
     main(["evaluate", "d.npz", "--model", "m", "--format", "html"])
     assert "the worst first" not in capsys.readouterr().err

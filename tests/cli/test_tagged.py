@@ -184,3 +184,34 @@ def test_text_is_known_by_what_is_in_it():
         assert kinds._kind_of_text(begin) == "svmlight"
     for begin in (b"3 5 4\n1 2 3\n", b"1,2,3\n4,5,6\n", b"time,a\n12:30,1\n"):
         assert kinds._kind_of_text(begin) == "csv"
+
+
+@pytest.mark.parametrize("low", [0, -1])
+@pytest.mark.parametrize("apart", [False, True])
+def test_an_indicator_in_arrays_is_evaluated(folder, capsys, low, apart):
+    # what was trained on could not be evaluated
+    y = np.where(TAGS > 0, 1, low)
+    np.savez("d.npz", X=X) if apart else np.savez("d.npz", X=X, y=y)
+    np.save("y.npy", y)
+    given = ["d.npz", *["--labels", "y.npy"] * apart]
+    assert main(["fit", *given, *FIT, "--quiet"]) == 0
+    model = load("m")
+    assert model.labels.tolist() == [0, 1, 2, 3] and model.positives.tolist() == TAGS.sum(axis=0).tolist()
+    assert main(["evaluate", *given, "--model", "m", "--format", "json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    scores = model.classifier.decision_function(model._scaled(X))
+    assert facts["precision"]["1"] == pytest.approx(precision_at_k(scores, TAGS, 1))
+    assert main(["predict", *given, "--model", "m"]) == 0
+    assert capsys.readouterr().out.splitlines() == [",".join(map(str, np.flatnonzero(row > 0))) for row in scores]
+    np.savez("less.npz", X=X, y=y[:, :3])
+    assert "less.npz has an indicator of 3 labels; the model was trained on 4" in failed(
+        capsys, "evaluate", "less.npz", "--model", "m")
+    np.savez("counts.npz", X=X, y=3 * TAGS)
+    assert "must then hold 0 and 1, or -1 and 1" in failed(capsys, "fit", "counts.npz", "--model", "n")
+
+
+def test_labels_in_one_column_are_one_a_row(folder, capsys):
+    np.savez("d.npz", X=X, y=Y[:, None])
+    assert main(["fit", "d.npz", "--model", "m", "--quiet"]) == 0 and load("m").labels is None
+    assert main(["evaluate", "d.npz", "--model", "m"]) == 0
+    assert not capsys.readouterr().err
