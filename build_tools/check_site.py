@@ -1,7 +1,8 @@
-"""Looks over the built site: ``python -m build_tools.check_site FOLDER [--browser chromium] [--width 390]``.
+"""Looks over the built site: ``python -m build_tools.check_site FOLDER [--browser none] [--widths 390,1280]``.
 
 Without a browser: links and figures that are not there, pages and anchors alike, and figures of no size. With one,
-every page is drawn at the width of a phone: figures that the browser cannot show, and pages wider than the window.
+which is looked for, every page is drawn at the widths of a phone and of a screen: figures that the browser cannot show,
+pages wider than the window, and formulas that are not wholly within what their box and those around it show.
 """
 
 import argparse
@@ -17,24 +18,54 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FIGURES = {".png", ".svg", ".jpg", ".jpeg", ".gif"}
 ADDRESS = {"a": "href", "link": "href", "img": "src", "script": "src", "source": "src", "iframe": "src"}
-# A page is drawn in a frame of a phone's width; its answers go back to the server that it came from
-FRAMES = """<!doctype html><meta charset="utf-8"><body><script>
-const pages = PAGES, frame = document.createElement("iframe"), found = [];
-frame.style.cssText = "width: WIDTHpx; height: 844px; border: 0";
+# A page is drawn in a frame of each width; its answers go back to the server that it came from. What a formula draws
+# are the boxes of its elements: outside of what its own box and those around it show, they are cut off
+FRAMES = r"""<!doctype html><meta charset="utf-8"><body><script>
+const pages = PAGES, widths = WIDTHS, frame = document.createElement("iframe"), found = [];
+frame.style.cssText = "height: 844px; border: 0";
 const loaded = page => new Promise(done => { frame.onload = done; frame.src = "/" + page; });
 const shown = image => image.complete || new Promise(done => { image.onload = image.onerror = done; });
+const nextDrawing = () => new Promise(done => requestAnimationFrame(() => setTimeout(done)));
+const visible = (node, window) => {
+  const box = {left: 0, right: window.innerWidth, top: -Infinity, bottom: Infinity};
+  for (; node && node.nodeName != "BODY"; node = node.parentElement) {
+    const style = window.getComputedStyle(node), here = node.getBoundingClientRect();
+    if (style.overflowX != "visible" || style.overflowY != "visible") {
+      box.left = Math.max(box.left, here.left); box.right = Math.min(box.right, here.left + node.clientWidth);
+      box.top = Math.max(box.top, here.top); box.bottom = Math.min(box.bottom, here.top + node.clientHeight);
+    }
+  }
+  return box;
+};
+const cut = (formula, window) => {
+  const box = visible(formula, window);
+  return [...formula.querySelectorAll("mi, mn, mo, mtext, mfrac, msqrt")].some(part => {
+    const ink = part.getBoundingClientRect();
+    return ink.width && (ink.left < box.left - 1 || ink.right > box.right + 1 || ink.top < box.top - 1
+                         || ink.bottom > box.bottom + 1);
+  });
+};
 (async () => {
   document.body.append(frame);
   for (const page of pages) {
+    frame.style.width = widths[0] + "px";
     await loaded(page);
     const there = frame.contentDocument, images = [...there.images];
     images.forEach(image => { image.loading = "eager"; });
     await Promise.all(images.map(shown));
     for (const image of images) if (!image.naturalWidth) found.push(page + ": no picture: " + image.src);
-    const wide = there.documentElement.scrollWidth;
-    if (wide > WIDTH) found.push(page + ": " + wide + " wide in a window of WIDTH");
+    for (const width of widths) {
+      frame.style.width = width + "px";
+      await nextDrawing();
+      const at = page + ", in a window of " + width + ": ", wide = there.documentElement.scrollWidth;
+      if (wide > width) found.push(at + wide + " wide");
+      for (const formula of there.querySelectorAll(".formula"))
+        if (formula.checkVisibility() && cut(formula, frame.contentWindow))
+          found.push(at + "cut off: " + formula.textContent.replace(/\s+/g, " ").trim().slice(0, 60));
+    }
   }
   await fetch("/found", {method: "POST", body: JSON.stringify(found)});
 })().catch(error => fetch("/found", {method: "POST", body: JSON.stringify([String(error)])}));
@@ -108,15 +139,15 @@ def served(site, frames, found):
     return http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 
 
-def drawn(site, browser, width, seconds):
-    """A line for every figure that the browser has not shown, and every page that is wider than ``width``."""
+def drawn(site, browser, widths, seconds):
+    """A line for every figure that the browser has not shown, and for what does not fit into windows of ``widths``."""
     pages = [path.relative_to(site).as_posix() for path in pages_of(site)]
-    frames, found = FRAMES.replace("PAGES", json.dumps(pages)).replace("WIDTH", str(width)), queue.Queue()
+    frames, found = FRAMES.replace("PAGES", json.dumps(pages)).replace("WIDTHS", json.dumps(widths)), queue.Queue()
     with served(site, frames, found) as server, tempfile.TemporaryDirectory() as profile:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         process = subprocess.Popen(
             [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-             "--no-first-run", f"--user-data-dir={profile}", "--remote-debugging-port=0", "--window-size=800,900",
+             "--no-first-run", f"--user-data-dir={profile}", "--remote-debugging-port=0", "--window-size=1400,900",
              f"http://127.0.0.1:{server.server_port}/frames"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
@@ -132,19 +163,25 @@ def drawn(site, browser, width, seconds):
 def main(argv=None):
     parser = argparse.ArgumentParser(description="Look over a site that Sphinx has built.")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--browser", metavar="PROGRAM", help="chromium, or a program that takes its options")
-    parser.add_argument("--width", type=int, default=390, help="of the window, in pixels; default: 390, a phone")
+    parser.add_argument("--browser", metavar="PROGRAM", help=(
+        f"a program that takes chromium's options, or none; default: the first there is of {', '.join(BROWSERS)}"))
+    parser.add_argument("--widths", default="390,1280", help="of windows, in pixels; default: a phone's and a screen's")
     parser.add_argument("--seconds", type=float, default=600.0, help="for the browser; default: 600")
     arguments = parser.parse_args(argv)
     site = arguments.folder.resolve()
     n_pages = len(pages_of(site))
     if not n_pages:
         parser.error(f"{arguments.folder} has no pages")
-    if arguments.browser and not shutil.which(arguments.browser):
-        parser.error(f"there is no program {arguments.browser}")
+    asked = arguments.browser
+    if asked not in (None, "none") and not shutil.which(asked):
+        parser.error(f"there is no program {asked}")
+    browser = asked or next(filter(shutil.which, BROWSERS), "none")
+    widths = [*map(int, arguments.widths.split(","))]
     found = list(missing(site))
-    if arguments.browser:
-        found += drawn(site, arguments.browser, arguments.width, arguments.seconds)
+    if browser != "none":
+        found += drawn(site, browser, widths, arguments.seconds)
+    elif asked is None:
+        print(f"There is no browser ({', '.join(BROWSERS)}): pages are not drawn, and no formula is measured.")
     print(*found, f"{n_pages} pages, {len(found)} faults", sep="\n")
     return bool(found)
 
