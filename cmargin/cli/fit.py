@@ -137,10 +137,11 @@ def _scaled(X, how):
         return None, X
     if not rows.in_memory:
         raise ValueError(f"--scale {how} needs rows that fit into memory; use --scale none.")
-    scaler = StandardScaler(with_mean=not rows.sparse) if how == "columns" else Normalizer()
+    # in place: the rows were read for this fit, and nothing else looks at them
+    scaler = StandardScaler(with_mean=not rows.sparse, copy=False) if how == "columns" else Normalizer(copy=False)
     assert_all_finite(X, input_name="X")
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = scaler.fit_transform(X)
     if not np.isfinite(scaled.data if rows.sparse else scaled).all():
         raise ValueError(f"X has numbers too large to be scaled by {how}; divide them, or use --scale none.")
-    return scaler, scaled
+    return scaler.set_params(copy=True), scaled

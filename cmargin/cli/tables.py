@@ -16,7 +16,7 @@ from cmargin.cli.columns import (
 from cmargin.cli.targets import are_targets, beside_rows
 from cmargin.data.containers import missing
 from cmargin.data.files.arrays_in_files import opened
-from cmargin.data.files.delimited import NotANumber, first_row, read_cells, read_texts
+from cmargin.data.files.delimited import NotANumber, first_row, read_cells, read_columns
 from cmargin.data.files.matrices import library
 from cmargin.data.files.parquet import open_parquet, refuse_lists
 from cmargin.data.files.text import opened_text
@@ -56,11 +56,13 @@ def read_csv(path, *, options, label, known=None, delimiter="", header=None):
     features = chosen(path, called or numbered, features, options, known)
     encoder = None
     if called is not None and (options.encode or options.impute if known is None else known.encoder):
-        cells = read_texts(path, delimiter, len(names), int(has_names))
-        if not len(cells):
+        label_there = [] if place is None else [place]
+        columns = read_columns(path, delimiter, len(names), int(has_names), [*features, *label_there], label_there,
+                               numbers_of)
+        if not len(next(iter(columns.values()), "rows")):
             raise ValueError(f"{path} has no rows.")
-        X, encoder = features_of(path, {called[j]: numbers_of(cells[:, j]) for j in features}, options, known)
-        texts = None if place is None else cells[:, place]
+        texts = None if place is None else columns.pop(place)
+        X, encoder = features_of(path, {called[j]: columns[j] for j in features}, options, known)
     else:
         X, texts = _numbers(path, delimiter, names, features, place, has_names)
     if not len(X):

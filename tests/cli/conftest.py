@@ -14,10 +14,10 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture(params=["pandas", "numpy"])
+@pytest.fixture(params=["pyarrow", "pandas", "numpy"])
 def reader(request, monkeypatch):
-    """Tables by pandas, and as if it were not installed."""
-    if request.param == "numpy":
-        monkeypatch.setattr(delimited, "_by_pandas", lambda *arguments: None)
-    else:
-        pytest.importorskip("pandas")
+    """Tables by pyarrow, by pandas, and as if neither were installed."""
+    for name in {"pyarrow": (), "pandas": ("_by_arrow",), "numpy": ("_by_arrow", "_by_pandas")}[request.param]:
+        monkeypatch.setattr(delimited, name, lambda *arguments: None)
+    if request.param != "numpy":
+        pytest.importorskip(request.param)
