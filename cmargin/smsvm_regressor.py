@@ -222,7 +222,8 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
             float32 and float64, C or F order, memory-mapped, CSR: without a copy. Other numbers become float64. Or
             paths of files or a Dask array or frame, as `SmSVMClassifier.fit` takes them.
         y : (n_samples,) or (n_samples, n_targets) numbers
-            Targets, each with weights of its own; or paths of .npy files where X is in files.
+            Targets, each with weights of its own; or paths of .npy files, or the name of a column or array of
+            them, where X is in files.
         sample_weight : (n_samples,) array or None
         comm : communicator with mpi4py's buffer methods, or None
             Every rank calls `fit` with its own rows, as of `SmSVMClassifier.fit`.

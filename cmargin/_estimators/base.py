@@ -206,7 +206,8 @@ class LinearClassifier(LinearPredictions, ClassifierMixin, LinearModel):
             paths of files (`cmargin.data.files.open_files`); a Dask array or frame, whose partitions stay on their
             workers; a torch, CuPy or other array of the array API standard, which stays on its device.
         y : (n_samples,) labels, or (n_samples, n_labels) indicator
-            Whole numbers, booleans or texts; or paths of .npy files; Dask collections and tensors where X is one.
+            Whole numbers, booleans or texts; or paths of .npy files, or the name of a column or array of labels in the
+            files of X, ``fit("trees.parquet", "tree")``; Dask collections and tensors where X is one.
         sample_weight : (n_samples,) array or None
             For an indicator also (n_samples, n_labels): what a row weighs in the problem of each label, whose problems
             are then trained one after the other.

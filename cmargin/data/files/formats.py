@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from cmargin.data.files.arrays_in_files import array_of_npy, opened, read_at
 from cmargin.data.files.npz import CSR_ARRAYS, arrays_of_npz, read_sparse
-from cmargin.data.files.parquet import ParquetRows
+from cmargin.data.files.parquet import ParquetRows, column_of_parquet
 
 ENDINGS = (".npy", ".npz", ".parquet")       # of files; rows may be in a folder, too
 MOST_COLUMNS = 1 << 44       # eight bytes for each are what processors address
@@ -40,9 +40,15 @@ class Room:
         return self.lent[name][:size].view(dtype).reshape(shape)
 
 
+def as_floats(dtype):
+    """The floats that numbers of this type are read as: float32 where it holds them all, as of 16 bits and fewer."""
+    becomes = dtype.isnative and (dtype.kind in "iub" or dtype == np.float16)
+    return np.result_type(dtype, np.float32) if becomes else dtype
+
+
 class DenseRows:
     """Rows of an `ArrayInFile`, C or F order; ``column_stride``: bytes from one column to the next in F order, where
-    rows were cut off."""
+    rows were cut off. Whole numbers, booleans and half precision become floats that hold them, when they are read."""
 
     sparse, any_rows = False, True
 
@@ -50,9 +56,9 @@ class DenseRows:
         if len(array.shape) != 2:
             raise ValueError(f"Expected 2D array, got {len(array.shape)}D array in {array.path!r} instead.")
         self.array, self.name = array, array.path
-        (self.n_rows, self.n_features), self.dtype = array.shape, array.dtype
+        (self.n_rows, self.n_features), self.dtype = array.shape, as_floats(array.dtype)
         self.entries = self.n_rows * self.n_features
-        self.column_stride = self.n_rows * self.dtype.itemsize if column_stride is None else column_stride
+        self.column_stride = self.n_rows * array.dtype.itemsize if column_stride is None else column_stride
 
     def edges(self, size):
         step = max(1, size // max(1, self.n_features * self.dtype.itemsize))
@@ -61,12 +67,12 @@ class DenseRows:
     def read(self, lo, hi, room):
         n, m, array = hi - lo, self.n_features, self.array
         if not array.fortran:
-            return array.part(lo * m, n * m, room.given_up).reshape(n, m)
-        columns = room.array("rows", (m, n), self.dtype)
+            return array.part(lo * m, n * m, room.given_up).reshape(n, m).astype(self.dtype, copy=False)
+        columns = room.array("rows", (m, n), array.dtype)
         with open(array.path, "rb", buffering=0) as file:
             for j in range(m):
-                read_at(file, array.path, array.offset + j * self.column_stride + lo * self.dtype.itemsize, columns[j])
-        return columns.T
+                read_at(file, array.path, array.offset + j * self.column_stride + lo * array.dtype.itemsize, columns[j])
+        return columns.T.astype(self.dtype, copy=False)
 
 
 class CSRRows:
@@ -165,8 +171,9 @@ def _format_of(member):
     return (name.decode("ascii", "replace") if isinstance(name, bytes) else str(name)).upper()
 
 
-def open_one(path):
-    """Return the rows of one file, or of one folder with the arrays of a CSR matrix."""
+def open_one(path, label=None):
+    """Return the rows of one file, or of one folder with the arrays of a CSR matrix; but for its labels, if it has them
+    in a column or array called ``label``."""
     if os.path.isdir(path):
         names = [part for part in CSR_ARRAYS if os.path.exists(os.path.join(path, f"{part}.npy"))]
         return CSRRows(path, {part: array_of_npy(os.path.join(path, f"{part}.npy")) for part in names})
@@ -174,15 +181,31 @@ def open_one(path):
         return DenseRows(array_of_npy(path))
     if path.endswith(".npz"):
         arrays = arrays_of_npz(path)
+        arrays.pop(label, None)
         if "format" in arrays and (format_ := _format_of(arrays.pop("format"))) != "CSR":
             return OtherSparseRows(path, format_, arrays)
         if "indptr" in arrays:
             return CSRRows(path, arrays)
+        if label is not None and "X" in arrays:
+            return DenseRows(arrays["X"])
         if len(arrays) != 1:
-            raise ValueError(f"{path!r} must hold one array or a CSR matrix; it holds {len(arrays)} arrays.")
+            beside = "" if label is not None or "y" not in arrays else '; fit(path, "y") takes y for the labels'
+            raise ValueError(f"{path!r} must hold one array or a CSR matrix; it holds {len(arrays)} arrays{beside}.")
         return DenseRows(*arrays.values())
     if path.endswith(".parquet"):
-        return ParquetRows(path)
+        return ParquetRows(path, label)
     opened(path).close()
     raise ValueError(f"{path!r} is of no kind that rows are read from: .npy, .npz (not compressed), .parquet, or a "
                      "folder with data.npy, indices.npy, indptr.npy and shape.npy of a CSR matrix.")
+
+
+def labels_within(path, label):
+    """The labels of the rows of a file that are in its column or array called ``label``."""
+    if path.endswith(".parquet"):
+        return column_of_parquet(path, label)
+    arrays = arrays_of_npz(path) if path.endswith(".npz") else {}
+    if label not in arrays:
+        there = f"it holds {', '.join(sorted(arrays))}" if arrays else "such a name is of a column of .parquet or an " \
+            "array of .npz; labels in a file of their own are .npy or .npz"
+        raise ValueError(f"{path!r} has no labels {label!r}; {there}.")
+    return arrays[label].load()

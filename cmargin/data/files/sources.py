@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from cmargin.data.containers import refuse_texts
 from cmargin.data.files.arrays_in_files import ArrayInFile, array_of_npy
-from cmargin.data.files.formats import ENDINGS, DenseRows, OtherSparseRows, Room, open_one
+from cmargin.data.files.formats import ENDINGS, DenseRows, OtherSparseRows, Room, labels_within, open_one
 from cmargin.data.files.memory_left import memory_left
 from cmargin.data.files.npz import arrays_of_npz
 
@@ -65,6 +65,18 @@ class RowFiles:
         """Rows that are read together where any number would do."""
         return max(1, AT_ONCE // self.row_bytes)
 
+    def given(self, in_memory=None):
+        """These, or the rows in memory, as `open_files` has it."""
+        converted = [part for part in self.parts if isinstance(part, OtherSparseRows)]
+        if in_memory is None:
+            copies = 2 if converted else 1                   # A conversion holds the matrix in both formats.
+            in_memory = copies * self.nbytes <= FITS * memory_left()
+        if in_memory:
+            return self.read(0, self.n_rows)
+        for part in converted:
+            part.refuse_in_parts()
+        return self
+
     def chunks(self, size):
         """(first row, last row + 1) of pieces of about ``size`` bytes, none of which lies in two files."""
         found = []
@@ -116,7 +128,7 @@ class RowFiles:
         return X
 
 
-def open_files(source, in_memory=None):
+def open_files(source, in_memory=None, label=None):
     """Rows in files as what may be given to `fit` in place of X.
 
     Parameters
@@ -124,14 +136,19 @@ def open_files(source, in_memory=None):
     source : path, list of paths, or numpy.memmap
         .npy in C or F order; .npz, not compressed, of one array or a sparse matrix; a folder with data.npy,
         indices.npy, indptr.npy and shape.npy of a CSR matrix; .parquet whose columns are all features, by pyarrow.
-        float32 or float64. Several files are shards of one data set, in this order. Sparse matrices of other formats
-        than CSR are converted to it, and must fit into memory twice for that.
+        float32 or float64; dense whole numbers, booleans and half precision become these. Several files are shards of
+        one data set, in this order. Sparse matrices of other formats than CSR are converted to it, and must fit into
+        memory twice for that.
     in_memory : bool, optional
         Whether to read them whole, once. None: where they take at most half of the memory that is left now.
 
+    label : str, optional
+        Column of .parquet, or array of .npz, that has the labels. In `fit`, y may be this name in place of them:
+        ``fit("trees.parquet", "tree")``.
+
     Returns
     -------
-    array, CSR matrix or RowFiles
+    array, CSR matrix or RowFiles; with ``label``, that and the labels, an array
 
     Raises
     ------
@@ -140,16 +157,13 @@ def open_files(source, in_memory=None):
         file, one row or one column after the other, and for sparse matrices of other formats than CSR that are not
         read whole.
     """
-    files = RowFiles([_rows_behind(source)] if isinstance(source, np.memmap) else _opened(source))
-    converted = [part for part in files.parts if isinstance(part, OtherSparseRows)]
-    if in_memory is None:
-        copies = 2 if converted else 1                       # A conversion holds the matrix in both formats.
-        in_memory = copies * files.nbytes <= FITS * memory_left()
-    if in_memory:
-        return files.read(0, files.n_rows)
-    for part in converted:
-        part.refuse_in_parts()
-    return files
+    if isinstance(source, np.memmap):
+        return RowFiles([_rows_behind(source)]).given(in_memory)
+    if label is None:
+        return RowFiles(_opened(source)).given(in_memory)
+    paths = [os.fspath(path) for path in ([source] if is_path(source) else source)]
+    labels = np.concatenate([labels_within(path, label) for path in paths])      # or a sentence that there are none
+    return RowFiles(_opened(paths, label)).given(in_memory), labels
 
 
 def is_path(given):
@@ -165,15 +179,15 @@ def are_paths(given):
     return is_path(given) or (isinstance(given, (list, tuple)) and len(given) > 0 and all(map(is_path, given)))
 
 
-def _opened(source):
+def _opened(source, label=None):
     if is_path(source):
-        return [open_one(os.fspath(source))]
+        return [open_one(os.fspath(source), label)]
     if not any(map(_looks_like_a_path, source[:ASKED])):
         refuse_texts(source)
     parts = []
     for number, path in enumerate(source, 1):
         try:
-            parts.append(open_one(os.fspath(path)))
+            parts.append(open_one(os.fspath(path), label))
         except FileNotFoundError:
             raise FileNotFoundError(f"Shard {number} of {len(source)}, {os.fspath(path)!r}, is missing.") from None
     return parts
@@ -218,8 +232,11 @@ def of_files(X, y=None):
     """Rows that are named by paths, and memory maps that do not fit into memory, opened, and their labels; or as given.
 
     y is `labels_of` it where X is of files, or was and is read whole: then strings are not one a row. Labels in a list
-    of strings are files where the strings end as their names do.
+    of strings are files where the strings end as their names do; a string that ends otherwise, beside rows in files,
+    names the column or array of labels within these.
     """
+    if are_paths(X) and isinstance(y, str) and not y.endswith((".npy", ".npz")):
+        return open_files(X, label=y)
     rows = open_files(X) if are_paths(X) else open_files(X, False) if isinstance(X, np.memmap) and too_large(X) else X
     in_files = are_paths(X) or isinstance(X, (RowFiles, np.memmap)) or is_path(y)
     if not in_files and are_paths(y):
