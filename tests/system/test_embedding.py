@@ -315,6 +315,24 @@ def test_the_c_program_of_the_documentation_trains_the_same_classifier(installat
         is_the_estimators(out, loss, exact=True)
 
 
+@pytest.mark.skipif(not has_libpython(), reason="no libpython to link with")
+def test_the_short_program_is_built_by_the_line_below_it(installation, tmp_path):
+    text = (ROOT / "doc" / "embedding.md").read_text()
+    code, line, said = re.search(r"```c\n(.*?)```\n\n```\n(cc .*?)\n\./program\n```\n\nprints `(.*?)`", text,
+                                 re.S).groups()
+    (tmp_path / "program.c").write_text(code)
+    config = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}-config"
+    if not config.exists():
+        pytest.skip("no python3-config of this interpreter")
+    for name, there in (("python", sys.executable), ("python3-config", config)):
+        (tmp_path / name).write_text(f'#!/bin/sh\nexec "{there}" "$@"\n')
+        (tmp_path / name).chmod(0o755)
+    at = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "LD_LIBRARY_PATH": sysconfig.get_config_var("LIBDIR"),
+          "PYTHONPATH": os.pathsep.join([str(installation), *sys.path])}
+    run(["sh", "-c", line], tmp_path, **at)
+    assert run([str(tmp_path / "program")], tmp_path, **at).strip() == said
+
+
 @pytest.mark.skipif(not (has_libpython() and shutil.which("mpicc") and shutil.which("mpiexec")), reason="no MPI here")
 @pytest.mark.parametrize("n_ranks", [1, 2, 3])
 def test_and_so_it_does_over_ranks(installation, rows_file, tmp_path, n_ranks):
