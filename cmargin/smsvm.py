@@ -112,6 +112,12 @@ class SmSVMClassifier(LinearClassifier):
         Share of the l1 penalty, in place of ``l1``. With ``C`` as in ``sklearn.linear_model.LogisticRegression``: of
         1 / (C * sum of the weights of the rows), or of 1e-4 without ``C``, ``l1`` is that share and ``l2`` the rest.
         With ``l2``, which stays what it is: ``l1 = l2 * l1_ratio / (1 - l1_ratio)``, of an l1_ratio below 1.
+    constraints : (A, b) or None, default=None
+        Linear constraints of the weights, ``A @ w + b >= 0``: A is an array (n_constraints, n_features), b a number or
+        (n_constraints,); a few rows, as of a bound on the covariance of the scores with a column, or of an order of
+        weights. The intercept is in none, and all classes have the same. They hold to rounding, and ValueError says
+        which rows contradict each other where no weights meet them. For an l2 above 0 that is one number, l1=0, no
+        groups and no bounds (which can be rows of A), up to 4,000 columns; solvers as with bounds.
 
     Attributes
     ----------
@@ -162,7 +168,8 @@ class SmSVMClassifier(LinearClassifier):
                  random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0,
                  callback: Callback = None, checkpoint: CheckpointFile = None, class_weight_on: str = "rows",
                  delta: float = 1.0, groups: Any = None, lower: ByColumn | None = None,
-                 upper: ByColumn | None = None, multi_class: str = "ovr", l1_ratio: float | None = None) -> None:
+                 upper: ByColumn | None = None, multi_class: str = "ovr", l1_ratio: float | None = None,
+                 constraints: Any = None) -> None:
         self.l2 = l2
         self.C = C
         self.l1 = l1
@@ -192,6 +199,7 @@ class SmSVMClassifier(LinearClassifier):
         self.upper = upper
         self.multi_class = multi_class
         self.l1_ratio = l1_ratio
+        self.constraints = constraints
 
     @keeps_last_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, comm: Any = None, offset: Any = None) -> Self:

@@ -248,6 +248,9 @@ class SmSVMClassifierCV(PenaltySearch):
             if is_array(getattr(self._estimator, name)):
                 raise ValueError(f"A search chooses one l2 and one l1 for all columns: {name} of its estimator must be "
                                  "no array; sklearn.model_selection.GridSearchCV takes one.")
+        if self.standardize and self._estimator.constraints is not None:
+            raise ValueError("standardize=True scales the columns of each fold, and constraints= of its estimator is "
+                             "of weights of columns as they are; scale X, or search with standardize=False.")
         if self._estimator.l1_ratio is not None:
             raise ValueError("A search tries every l1 of l1s with every l2: l1_ratio of its estimator must be None, "
                              f"got {self._estimator.l1_ratio!r}; sklearn.model_selection.GridSearchCV takes one.")

@@ -90,6 +90,8 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         Bounds of the weights, of every target, as in `SmSVMClassifier`.
     l1_ratio : float or None, default=None
         Share of the l1 penalty, in place of ``l1``, as in `SmSVMClassifier`.
+    constraints : (A, b) or None, default=None
+        Linear constraints of the weights of every target, ``A @ w + b >= 0``, as in `SmSVMClassifier`.
 
     Attributes
     ----------
@@ -138,7 +140,7 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
                  n_jobs: int | None = None, verbose: int = 0, callback: Callback = None,
                  checkpoint: CheckpointFile = None, delta: float = 1.0, groups: Any = None,
                  lower: ByColumn | None = None, upper: ByColumn | None = None,
-                 l1_ratio: float | None = None) -> None:
+                 l1_ratio: float | None = None, constraints: Any = None) -> None:
         self.loss = loss
         self.epsilon = epsilon
         self.quantile = quantile
@@ -163,6 +165,7 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         self.lower = lower
         self.upper = upper
         self.l1_ratio = l1_ratio
+        self.constraints = constraints
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

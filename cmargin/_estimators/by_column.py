@@ -64,15 +64,16 @@ def _numbers(estimator, name, value):
 
 
 def is_by_column(estimator):
-    """Whether there are bounds, or an l2 or l1 by column."""
+    """Whether there are bounds, constraints, or an l2 or l1 by column."""
     bounded = estimator.lower is not None or estimator.upper is not None
-    return bounded or is_array(estimator.l1) or is_array(estimator.l2)
+    return bounded or is_array(estimator.l1) or is_array(estimator.l2) or estimator.constraints is not None
 
 
 def refuse_by_column(estimator, what):
     """Raise where there are."""
     if is_by_column(estimator):
-        raise ValueError(f"{what} takes one l2 and one l1 for all columns, and neither lower nor upper.")
+        raise ValueError(f"{what} takes one l2 and one l1 for all columns, and neither lower nor upper nor "
+                         "constraints.")
 
 
 def penalty_in_columns(estimator, l2, l1, n_features):

@@ -23,6 +23,8 @@ def refuse_parameters(estimator):
     asked = {"loss": ("hinge",), "l1": (0,), "linear_solver": ("auto", "dual"), "line_search": ("exact",),
              "class_weight_on": ("rows",), "checkpoint": (None,), "warm_start": (False,), "groups": (None,),
              "lower": (None,), "upper": (None,), "l1_ratio": (None, 0)}
+    if estimator.constraints is not None:
+        raise InvalidParameterError(f"{JOINT} needs constraints=None.")
     for name, values in asked.items():
         value = getattr(estimator, name)
         if not any(value is one or (np.ndim(value) == 0 and value == one) for one in values):

@@ -18,6 +18,7 @@ from cmargin._estimators.by_column import (
     refuse_by_column,
 )
 from cmargin._estimators.column_groups import check_groups, grouped
+from cmargin._estimators.linear_constraints import check_constraints, is_constrained, penalty_within
 from cmargin._estimators.progress import say
 from cmargin._estimators.together import solve_all_together
 from cmargin._estimators.validation import NOT_NEGATIVE, InvalidParameterError, check_parameter
@@ -47,7 +48,7 @@ LATE = 0.3                     # seconds that an interrupted fit may take to say
 
 
 def check_penalty(estimator):
-    """Raise unless ``l2`` or ``C``, ``l1``, ``lower``, ``upper`` and ``groups`` are what they must be."""
+    """Raise unless ``l2`` or ``C``, ``l1``, bounds, ``groups`` and ``constraints`` are what they must be."""
     check_groups(estimator)
     check_weight_of_columns(estimator, "l2", estimator.l2, none=True)
     check_parameter(estimator, "C", estimator.C, real=(0.0, np.inf, "(0.0, inf]"), none=True)
@@ -56,6 +57,7 @@ def check_penalty(estimator):
     check_weight_of_columns(estimator, "l1", estimator.l1)
     check_bounds(estimator)
     check_l1_ratio(estimator)
+    check_constraints(estimator)
     if getattr(estimator, "groups", None) is not None:
         refuse_by_column(estimator, "groups=")
 
@@ -99,6 +101,8 @@ def refuse_solver_over_places(estimator, how):
 def penalty_of(estimator, total_weight, n_features):
     """The penalty that ``l2`` or ``C``, ``l1`` or ``l1_ratio`` and bounds say for sample weights of that sum."""
     l2, l1 = weights_of_penalty(estimator, total_weight)
+    if is_constrained(estimator):
+        return penalty_within(estimator, l2, n_features)
     if is_by_column(estimator):
         return penalty_in_columns(estimator, l2, l1, n_features)
     return ElasticNet(float(l2), float(l1))

@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cmargin.solvers.constraints import Constraints
+
 SMALLEST, LARGEST = float(np.finfo(float).tiny), float(np.finfo(float).max)
 
 
@@ -94,13 +96,14 @@ class GroupNorms(ElasticNet):
 class ByColumn:
     """l2_j w_j^2 / 2 + l1_j |w_j| for lower_j <= w_j <= upper_j of the penalised weights, all arrays (n_penalised,).
 
-    Bounds may be infinite.
+    Bounds may be infinite. ``constraints``, beside an l2 above 0 that is the same for all, and nothing else.
     """
 
     l2_each: np.ndarray
     l1_each: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
+    constraints: Constraints | None = None
 
     by_column = has_kinks = True
     groups = None
@@ -124,15 +127,17 @@ class ByColumn:
     @property
     def holds_zero(self):
         """Columns in which no row has an entry have weights of 0."""
-        return bool(((self.lower <= 0) & (self.upper >= 0)).all())
+        return self.constraints is None and bool(((self.lower <= 0) & (self.upper >= 0)).all())
 
     def of_columns(self, columns, n_features):
         """The same of these of so many columns of the rows; an intercept's, which is behind them, stays."""
-        return ByColumn(*(np.append(each[columns], each[n_features:]) for each in self._numbers()))
+        constraints = self.constraints and self.constraints.of_columns(columns, n_features)
+        return ByColumn(*(np.append(each[columns], each[n_features:]) for each in self._numbers()), constraints)
 
     def in_units(self, of_l2, of_l1, unit):
         """The same of weights over ``unit``, l2 and l1 times what a loss in that unit asks for."""
-        return ByColumn(times(self.l2_each, of_l2), times(self.l1_each, of_l1), self.lower / unit, self.upper / unit)
+        return ByColumn(times(self.l2_each, of_l2), times(self.l1_each, of_l1), self.lower / unit, self.upper / unit,
+                        self.constraints and self.constraints.in_units(unit))
 
     def _numbers(self):
         return self.l2_each, self.l1_each, self.lower, self.upper
@@ -145,9 +150,11 @@ class ByColumn:
         return each
 
     def start(self, w):
-        """The weights within the bounds that are next to w (n_columns,)."""
-        w = np.array(w, float)
-        w[:len(self.lower)] = np.clip(w[:len(self.lower)], self.lower, self.upper)
+        """The weights within the bounds, or the constraints, that are next to w (n_columns,)."""
+        w, n = np.array(w, float), len(self.lower)
+        w[:n] = np.clip(w[:n], self.lower, self.upper)
+        if self.constraints is not None:
+            w[:n] = self.constraints.nearest(w[:n])
         return w
 
     def value(self, w):
@@ -159,5 +166,7 @@ class ByColumn:
             low, high = each.min(initial=np.inf), each.max(initial=-np.inf)
             return f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
 
+        if self.constraints is not None:
+            return f"l2={between(self.l2_each)}, {len(self.constraints.b):,} linear constraints"
         bounded = int((np.isfinite(self.lower) | np.isfinite(self.upper)).sum())
         return f"l2={between(self.l2_each)}, l1={between(self.l1_each)}, {bounded:,} of the weights bounded"

@@ -125,8 +125,13 @@ def refuse(problem, settings, stats):
     """ValueError where what the user chose does not go together."""
     solver, search = settings.linear_solver, settings.line_search
     if problem.penalty.by_column and (solver not in ("auto", "cholesky") or search != "exact"):
-        raise ValueError("Bounds, and l2 or l1 by column, need linear_solver='auto' or 'cholesky' and "
-                         f"line_search='exact'; got {solver!r} and {search!r}.")
+        what = "Bounds, and l2 or l1 by column, need" if problem.penalty.constraints is None else "constraints= needs"
+        raise ValueError(f"{what} linear_solver='auto' or 'cholesky' and line_search='exact'; got {solver!r} and "
+                         f"{search!r}.")
+    if problem.penalty.by_column and problem.penalty.constraints is not None \
+            and stats.n_features > cost.FACTOR_UP_TO_COLUMNS:
+        raise ValueError(f"constraints= needs a factor of all columns, of which there may be "
+                         f"{cost.FACTOR_UP_TO_COLUMNS:,}; X has {stats.n_features:,}.")
     if solver == "cg" and problem.penalty.has_kinks:
         raise ValueError("linear_solver='cg' needs l1=0: an l1 model is solved on its active block, by 'cholesky'.")
     if search != "exact" and problem.loss.name != "hinge":

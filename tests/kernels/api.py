@@ -20,7 +20,7 @@ from cmargin._core.newton._c_memory import limits_of_c_programs
 from cmargin._core.newton._line import exact_step
 from cmargin._core.newton._memory import STATUS
 from cmargin._core.newton._smoothing import widths
-from cmargin._core.newton.direction import _conjugate_gradients, _group_model, _system
+from cmargin._core.newton.direction import _conjugate_gradients, _constrained_model, _group_model, _system
 from cmargin._core.newton.direction._bfgs import BFGSHessian
 from cmargin._core.newton.direction._conjugate_gradients import conjugate_gradients_of
 from cmargin._core.newton.direction._l1_model import model_minimum

@@ -2,7 +2,10 @@
 paper's Algorithms 1-4 as printed (with the l1 weight put back into line 13 of Algorithm 4). Formulas, not speed.
 """
 
+from itertools import combinations
+
 import numpy as np
+from scipy.optimize import minimize
 
 
 def dense(X):
@@ -253,3 +256,38 @@ def column_model_minimum(H, g, w, l1, lower, upper, sweeps=20000):
         if np.abs(x - before).max() < 1e-15:
             break
     return x - w
+
+
+# ---------------------------------------------------------------- linear constraints
+
+def dual_value_within(total, v, l2, A, b):
+    """max over t of t S - phi*(t v), 0 <= t <= 1, by thirds; phi*(v) = |v + A'mu|^2 / (2 l2) + mu'b at its best mu."""
+    def value(t):
+        def conjugate(mu):
+            moved = t * v + mu @ A
+            return moved @ moved / (2 * l2) + mu @ b, A @ moved / l2 + b
+
+        found = minimize(conjugate, np.zeros(len(b)), jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(b),
+                         options={"ftol": 1e-16, "gtol": 1e-12, "maxiter": 10**4})
+        return t * total - found.fun
+
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (left, high) if value(left) < value(right) else (low, right)
+    return max(value(0.0), value(low), value(1.0))
+
+
+def model_minimum_within(H, g, w, A, b):
+    """argmin over d of g'd + d'Hd/2 with A (w + d) + b >= 0: the best of the minima with some of them as equations."""
+    best, least = np.zeros(len(w)), np.inf
+    for size in range(min(len(b), len(w)) + 1):
+        for met in map(list, combinations(range(len(b)), size)):
+            system = np.block([[H, A[met].T], [A[met], np.zeros((size, size))]])
+            if np.linalg.matrix_rank(A[met]) < size:
+                continue
+            d = np.linalg.solve(system, np.concatenate([-g, -(A[met] @ w + b[met])]))[:len(w)]
+            value = g @ d + d @ H @ d / 2
+            if (A @ (w + d) + b >= -1e-9).all() and value < least:
+                best, least = d, value
+    return best

@@ -11,7 +11,7 @@ from cmargin._core.losses._losses cimport facts_of
 from cmargin._core.losses._point cimport loss_of
 from cmargin._core.newton.direction._chord cimport serves_all_rows
 from cmargin._core.newton._asking cimport PAUSE, Driver
-from cmargin._core.penalties._penalties cimport has_bound, has_kinks, has_paths, take_penalty
+from cmargin._core.penalties._penalties cimport LinearConstraints, has_bound, has_kinks, has_paths, take_penalty
 from cmargin._core.penalties._penalty cimport BY_COLUMN, penalty_t
 from cmargin._core.util._serialise cimport copied, restore, serialised, span
 from cmargin._core.util._clock cimport seconds
@@ -153,8 +153,12 @@ cdef class Newton(Driver):
         cdef penalty_t *user = &self.at.penalty.user
         cdef double[:, ::1] own
         own = self.own = penalty.in_columns(self.at.p)
+        self.penalty = penalty                   # which knows where a fit within bounds or constraints may begin
         must_fit(own.shape[0] == 4 and own.shape[1] == self.at.p and self.at.p > 0, "the penalty")
         user.l2_each, user.l1_each, user.lower, user.upper = &own[0, 0], &own[1, 0], &own[2, 0], &own[3, 0]
+        if penalty.constraints is not None:
+            self.constraints = LinearConstraints(*penalty.constraints.in_columns(self.at.p))
+            user.constraints = (<LinearConstraints> self.constraints).of
         return 0
 
     cdef take_memory(self):
@@ -193,8 +197,8 @@ cdef class Newton(Driver):
     def start_at(self, w):
         """Begin, or go on, from ``w`` (n_columns,); it is the best point until an evaluation says better."""
         must_fit(len(w) == self.at.p, "w")
-        if self.own is not None:
-            w = np.clip(w, self.own[2], self.own[3])
+        if self.penalty is not None:
+            w = self.penalty.start(w)
         self.vectors[W, :self.at.p] = self.vectors[BEST_W, :self.at.p] = w
 
     @property

@@ -8,11 +8,12 @@ curvature; the rest has kinks. The minimum of a block's model is found in ``newt
 from libc.math cimport INFINITY, fabs
 
 from cmargin._core.penalties._by_column cimport is_at_kink, landed, longest_step, side_left
+from cmargin._core.penalties._constraints cimport longest_feasible
 from cmargin._core.penalties._elastic_net cimport elastic_net_value, l1_kinks, l1_slope
 from cmargin._core.penalties._group_norms cimport (
     group_is_used, group_kinks, group_norms_bend, group_norms_slope, group_norms_value, group_steepness, sum_of_norms,
 )
-from cmargin._core.penalties._penalty cimport BY_COLUMN, GROUP_NORMS, RIDGE, penalty_t
+from cmargin._core.penalties._penalty cimport BY_COLUMN, GROUP_NORMS, RIDGE, linear_constraints, penalty_t
 from cmargin._core.penalties._ridge cimport ridge_value
 
 
@@ -83,6 +84,8 @@ cdef inline double size_beside_l1(const penalty_t *penalty, const double *w) noe
 
 cdef inline double longest_within(const penalty_t *penalty, const double *w, const double *d) noexcept nogil:
     # step along d that leads to the first bound; infinite where none is met
+    if penalty.constraints.n > 0:
+        return max(1.0, longest_feasible(&penalty.constraints, w, d))
     return longest_step(penalty, w, d) if penalty.kind == BY_COLUMN else INFINITY
 
 
@@ -147,3 +150,8 @@ cdef int take_penalty(penalty_t *to, penalty) except -1
 # columns; noise may be NULL. Scratch (n,). It is 0, the bound of a = 0, at worst; NaN where there is no penalty.
 cdef double penalty_bound(const penalty_t *penalty, double total, Py_ssize_t n, const double *v, const double *noise,
                           double *scratch) noexcept nogil
+
+
+cdef class LinearConstraints:
+    cdef linear_constraints of
+    cdef object kept

@@ -9,6 +9,7 @@ import numpy as np
 from libc.math cimport INFINITY, NAN, fabs, isfinite
 
 from cmargin._core.penalties._by_column cimport by_column_bound
+from cmargin._core.penalties._constraints cimport constrained_bound, multipliers
 from cmargin._core.penalties._elastic_net cimport elastic_net_conjugate, elastic_net_multiple
 from cmargin._core.penalties._group_norms cimport group_norms_conjugate, group_norms_multiple
 from cmargin._core.penalties._penalty cimport column_groups, penalty_of
@@ -68,6 +69,8 @@ cdef double penalty_bound(const penalty_t *penalty, double total, Py_ssize_t n, 
     cdef Py_ssize_t j
     if not has_bound(penalty):
         return NAN
+    if penalty.constraints.n > 0:
+        return constrained_bound(penalty, total, n, v, noise)
     if penalty.kind == BY_COLUMN:
         return by_column_bound(penalty, total, n, v, noise)
     for j in range(n):
@@ -79,6 +82,31 @@ cdef double penalty_bound(const penalty_t *penalty, double total, Py_ssize_t n, 
     t = best_multiple_of(penalty, total, n, scratch)
     bound = t * total - conjugate(penalty, t, n, scratch)
     return bound if bound > 0 else 0
+
+
+cdef class LinearConstraints:
+    """A w + b >= 0 for the compiled solver, A (q, n_columns), b (q,), in arrays that live as long as this."""
+
+    def __init__(self, A, b):
+        cdef linear_constraints *of = &self.of
+        cdef double[:, ::1] rows = np.array(A, float, order="C"), gram = np.asarray(rows) @ np.asarray(rows).T
+        cdef double[::1] beyond = np.array(b, float), work
+        cdef Py_ssize_t[::1] index
+        cdef Py_ssize_t q = rows.shape[0], p = rows.shape[1]
+        must_fit(q > 0 and p > 0 and beyond.shape[0] == q, "LinearConstraints")
+        work, index = np.empty((q + 6) * q + p), np.empty(q, np.intp)
+        self.kept = rows, beyond, gram, work, index
+        of.n, of.n_columns, of.A, of.b, of.gram = q, p, &rows[0, 0], &beyond[0], &gram[0, 0]
+        of.work, of.moved, of.index = &work[0], &work[(q + 6) * q], &index[0]
+
+    def nearest(self, double tol):
+        """The multipliers mu (q,) of the w of least length that meets them, A'mu, up to ``tol`` of the sizes of sums;
+        and whether there is none: then A'mu = 0 and b'mu < 0."""
+        cdef linear_constraints *of = &self.of
+        cdef double[::1] r = -np.asarray(self.kept[1]), size = np.abs(self.kept[1]), mu = np.empty(of.n)
+        cdef bint contradicts = False
+        multipliers(of.n, of.gram, &r[0], &size[0], tol, &mu[0], of.work, of.index, &contradicts)
+        return np.asarray(mu), bool(contradicts)
 
 
 # ---------------------------------------------------------------- the same for those who have arrays
@@ -102,4 +130,13 @@ def bound_in_columns(double total, const double[::1] v, double[:, ::1] own, nois
     must_fit(own.shape[0] == 4 and own.shape[1] == v.shape[0] > 0, "bound_in_columns")
     penalty.kind, penalty.n = BY_COLUMN, v.shape[0]
     penalty.l2_each, penalty.l1_each, penalty.lower, penalty.upper = &own[0, 0], &own[1, 0], &own[2, 0], &own[3, 0]
+    return penalty_bound(&penalty, total, v.shape[0], &v[0], &errors[0], NULL)
+
+
+def bound_within(double total, const double[::1] v, double l2, LinearConstraints constraints, noise=0.0):
+    """The same of an l2 penalty within linear constraints of the columns of v."""
+    cdef penalty_t penalty = penalty_of(l2, 0)
+    cdef double[::1] errors = np.broadcast_to(noise, v.shape[0]).astype(float)
+    must_fit(v.shape[0] == constraints.of.n_columns, "bound_within")
+    penalty.constraints = constraints.of
     return penalty_bound(&penalty, total, v.shape[0], &v[0], &errors[0], NULL)

@@ -14,6 +14,17 @@ cdef struct column_groups:       # every penalised column is in one; none is emp
     const double *weight         # (n,) of its norm, beside l1
 
 
+cdef struct linear_constraints:  # A w + b >= 0, of penalised columns; n = 0: there are none
+    Py_ssize_t n
+    Py_ssize_t n_columns
+    const double *A              # (n, n_columns) rows of length 1, 0 in a free column
+    const double *b              # (n,)
+    const double *gram           # (n, n) A A'
+    double *work                 # WORK  (n + 6) n
+    double *moved                # WORK  (n_columns,)
+    Py_ssize_t *index            # WORK  (n,)
+
+
 cdef struct penalty_t:           # sum over all columns but a free one of (l2/2) w_j^2, and what its kind adds
     penalty_kind kind
     Py_ssize_t n                 # columns
@@ -26,6 +37,7 @@ cdef struct penalty_t:           # sum over all columns but a free one of (l2/2)
     column_groups groups         # of GROUP_NORMS
     const double *lower          # (n,) bounds, infinite where there are none; of BY_COLUMN, of others NULL
     const double *upper          # (n,)
+    linear_constraints constraints       # of BY_COLUMN with one l2 for all and nothing else
 
 
 cdef inline penalty_t penalty_of(double l2, double l1) noexcept nogil:
@@ -33,7 +45,7 @@ cdef inline penalty_t penalty_of(double l2, double l1) noexcept nogil:
     penalty.kind = ELASTIC_NET if l1 > 0 else RIDGE
     penalty.n, penalty.free, penalty.l2, penalty.l1 = 0, -1, l2, l1
     penalty.l2_each = penalty.l1_each = NULL
-    penalty.groups.n = 0
+    penalty.groups.n = penalty.constraints.n = 0
     penalty.lower = penalty.upper = NULL
     return penalty
 

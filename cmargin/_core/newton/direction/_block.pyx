@@ -6,6 +6,7 @@ from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton._point cimport objective_size, rounding_of
+from cmargin._core.newton.direction._constrained_model cimport constrained_minimum, constrained_work_size
 from cmargin._core.newton.direction._group_model cimport group_minimum, group_work_size
 from cmargin._core.newton.direction._system cimport (
     MODEL_LEFT, MODEL_ROUNDS, MODEL_TOL, SMOOTH_MODEL_TOL, allows_rounding, curvature_is_lost, l1_minimum,
@@ -26,6 +27,8 @@ WORKING_SET = 400
 
 
 cdef Py_ssize_t block_work_size(Py_ssize_t order, const penalty_t *penalty) noexcept nogil:
+    if penalty.constraints.n > 0:
+        return 4 * order + constrained_work_size(order, penalty.constraints.n)
     if is_grouped(penalty):
         return 4 * order + group_work_size(order)
     return 6 * order + (l1_work_size(order) if has_kinks(penalty) else order * order)
@@ -165,6 +168,10 @@ cdef bint solve_model(newton_state *at, const double *g) noexcept nogil:
     for i in range(order):
         j = i if at.curvature.n_active < 0 else at.curvature.active[i]
         w[i], l1[i] = at.point.w[j], at.penalty.step.l1_each[j]
+    if at.penalty.step.constraints.n > 0:        # whose block has all columns
+        ridge = constrained_minimum(order, at.curvature.block, g, w, &at.penalty.step.constraints, at.point.d,
+                                    l1 + order)
+        return ridge == ridge
     if at.penalty.step.kind == BY_COLUMN:
         lower = l1 + order + l1_work_size(order)
         upper = lower + order

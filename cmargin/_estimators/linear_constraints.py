@@ -1,0 +1,68 @@
+"""``constraints=``: linear constraints of the weights, as users say them; their checks, and the penalty with them."""
+
+import numpy as np
+
+from cmargin._estimators.by_column import is_array
+from cmargin._estimators.validation import InvalidParameterError
+from cmargin.solvers.constraints import Constraints, Infeasible
+from cmargin.solvers.penalty import ByColumn
+
+
+def is_constrained(estimator):
+    return getattr(estimator, "constraints", None) is not None
+
+
+def check_constraints(estimator):
+    """Raise unless ``constraints`` is None, or (A, b) beside one l2 above 0 and no other penalty."""
+    if not is_constrained(estimator):
+        return
+    numbers_of_constraints(estimator)
+    needs = {"l1": not np.any(np.asarray(estimator.l1, float)), "l1_ratio": not estimator.l1_ratio,
+             "groups": estimator.groups is None, "lower": estimator.lower is None, "upper": estimator.upper is None}
+    for name, met in needs.items():
+        if not met:
+            raise InvalidParameterError(f"constraints= needs {name}={0 if name == 'l1' else None}; got "
+                                        f"{name}={getattr(estimator, name)!r}. Bounds can be rows of A.")
+    if is_array(estimator.l2):
+        raise InvalidParameterError("constraints= needs one l2 for all columns; got an array.")
+    if estimator.C == np.inf or (estimator.l2 is not None and not estimator.l2 > 0):
+        raise InvalidParameterError("constraints= needs l2 above 0, from which the multipliers that certify a fit "
+                                    f"come; got l2={estimator.l2!r} and C={estimator.C!r}.")
+
+
+def numbers_of_constraints(estimator):
+    """A (q, n) and b (q,), float64."""
+    given, name = estimator.constraints, type(estimator).__name__
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        raise InvalidParameterError(f"The 'constraints' parameter of {name} must be a pair (A, b) or None. Got "
+                                    f"{given!r} instead.")
+    try:
+        if any(np.asarray(each).dtype.kind in "SU" for each in given):
+            raise TypeError                      # which NumPy would read as numbers
+        A, b = (np.asarray(each.toarray() if hasattr(each, "toarray") else each, dtype=float) for each in given)
+    except (TypeError, ValueError):
+        raise InvalidParameterError(f"The 'constraints' parameter of {name} must be arrays of floats. Got {given!r} "
+                                    "instead.") from None
+    if A.ndim != 2 or not len(A) or b.ndim > 1 or (b.ndim == 1 and len(b) != len(A)):
+        raise InvalidParameterError(f"'constraints' should be of shapes (n_constraints, n_features) and "
+                                    f"(n_constraints,). Got {A.shape} and {b.shape}, instead.")
+    if not (np.isfinite(A).all() and np.isfinite(b).all()):
+        raise InvalidParameterError(f"The 'constraints' parameter of {name} contains NaN or infinity.")
+    return A, np.broadcast_to(b, len(A))
+
+
+def penalty_within(estimator, l2, n_features):
+    """`ByColumn` with the constraints; ValueError where no weights meet them, with what proves it."""
+    A, b = numbers_of_constraints(estimator)
+    if A.shape[1] != n_features:
+        raise ValueError(f"constraints has {A.shape[1]} columns but the input data X has {n_features} features.")
+    n = n_features + bool(estimator.fit_intercept and estimator.penalize_intercept)
+    try:
+        found = Constraints.of(np.hstack([A, np.zeros((len(A), n - n_features))]), b)
+    except Infeasible as proof:
+        y = proof.multipliers
+        raise ValueError(f"No weights meet all constraints: row{'s' * (len(y.nonzero()[0]) > 1)} "
+                         f"{', '.join(map(str, y.nonzero()[0]))} of A, times "
+                         f"{', '.join(f'{each:.6g}' for each in y[y > 0])}, add up to 0, and b to -1.") from None
+    everywhere = np.full(n, np.inf)
+    return ByColumn(np.full(n, float(l2)), np.zeros(n), -everywhere, everywhere, found)
