@@ -13,8 +13,8 @@ from .parts import PARTS
 from .workers import run_part
 
 # of the minutes left, in this order
-SHARES = {"concurrent": 0.1, "faults": 0.1, "commands": 0.1, "cells": 0.1, "fuzz": 0.5, "penalised": 0.2, "losses": 0.5,
-          "certificates": 1.0}
+SHARES = {"concurrent": 0.1, "faults": 0.1, "commands": 0.1, "cells": 0.1, "fuzz": 0.5, "penalised": 0.2, "convex": 0.3,
+          "losses": 0.5, "certificates": 1.0}
 
 
 def parser():

@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from . import cell_part, certificates, commands, concurrent, faults, fuzz, losses, penalised, problems
+from . import cell_part, certificates, commands, concurrent, convex, faults, fuzz, losses, penalised, problems
 from .workers import Part
 
 
@@ -18,6 +18,7 @@ def load():
 PARTS = {
     "certificates": Part("certificates", certificates.check_seed, describe_problem, load, 120.0, certificates.LIMITS),
     "losses": Part("losses", losses.check_seed, losses.describe, load, 120.0, losses.LIMITS),
+    "convex": Part("convex", convex.check_seed, convex.describe, load, 120.0, convex.LIMITS),
     "penalised": Part("penalised", penalised.check_seed, penalised.describe, load, 120.0, penalised.LIMITS,
                       len(penalised.CELLS)),
     "faults": Part("faults", faults.check_seed, faults.describe, faults.load, 60.0, {}, prepare=faults.prepare),

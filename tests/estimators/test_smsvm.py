@@ -155,6 +155,12 @@ def test_wide_data(n, m, l1):
         assert np.count_nonzero(model.coef_) < m / 4
 
 
+def test_the_woodbury_form_of_rows_of_zeros_is_silent(capfd):
+    # LAPACK wrote a line about a matrix of no rows to standard error
+    model = fit_quietly(np.zeros((4, 6)), np.array([0, 1, 1, 1]), linear_solver="woodbury")
+    assert model.objective_[0] == pytest.approx(0.5, rel=1e-3) and capfd.readouterr() == ("", "")
+
+
 def test_the_woodbury_form_takes_float32_and_sparse_data():
     X, y = np.random.default_rng(8).standard_normal((30, 200)), np.arange(30) % 2
     models = [fit_quietly(A, y, l2=1e-2, tol=1e-6) for A in (X, X.astype(np.float32), sparse.csr_matrix(X))]

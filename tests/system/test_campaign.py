@@ -9,7 +9,7 @@ from dataclasses import fields
 import naive_smsvm as naive
 import numpy as np
 import pytest
-from campaign import commands, losses
+from campaign import commands, convex, losses
 from campaign.certificates import check_certificate, check_seed
 from campaign.concurrent import CASES, NAMES
 from campaign.estimators import ESTIMATORS, WITHOUT_LABELS, public
@@ -17,6 +17,7 @@ from campaign.findings import Findings, Totals
 from campaign.oracle import Binary, bounds
 from campaign.parts import PARTS
 from campaign.problems import make_problem
+from campaign.quadratic import quadratic_program
 from campaign.smooth_oracle import SmoothBinary
 from campaign.workers import Part, check_alone, run_part
 from scipy.optimize import linprog
@@ -32,8 +33,8 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the campaign fo
 
 @needs_fork
 @pytest.mark.parametrize("name, seeds", [("certificates", range(36)), ("losses", range(16)), ("fuzz", range(4)),
-                                         ("commands", range(32)), ("faults", FAULTS), ("concurrent", AT_ONCE),
-                                         ("penalised", PENALISED)])
+                                         ("convex", range(60)), ("commands", range(32)), ("faults", FAULTS),
+                                         ("concurrent", AT_ONCE), ("penalised", PENALISED)])
 def test_short_form(name, seeds):
     part = PARTS[name]
     totals = Totals(name, part.limits)
@@ -164,6 +165,43 @@ def test_a_wrong_report_of_a_smooth_loss_is_noticed():
     value, _ = binary.objective(1.1 * best.w, best.b)
     check_certificate(binary, 1.1 * best.w, best.b, float(value), 1e-6, "", found)
     assert [kind for kind, _ in found.faults] == ["objective", "false gap"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_quadratic_program_is_solved(seed):
+    rng = np.random.default_rng(seed)
+    n, k = 6, 20
+    D, q, G = rng.choice([0.0, 1.0, 1e-3], n), rng.standard_normal(n), rng.standard_normal((k, n))
+    G, h = np.vstack([G, np.eye(n), -np.eye(n)]), np.concatenate([rng.uniform(0, 1, k), np.full(2 * n, 3.0)])
+    x = quadratic_program(D, q, G, h)
+    assert (G @ x <= h + 1e-8).all()
+    for _ in range(200):                         # no point within is better
+        y = x + 10.0 ** rng.uniform(-4, 0) * rng.standard_normal(n)
+        if (G @ y <= h).all():
+            assert D @ (y * y) / 2 + q @ y >= D @ (x * x) / 2 + q @ x - 1e-8
+    linear = linprog(q, G, h, bounds=(None, None))
+    assert q @ quadratic_program(np.zeros(n), q, G, h) == pytest.approx(linear.fun, abs=1e-7)
+
+
+def test_wrong_reports_of_regressions_and_their_like_are_noticed(monkeypatch):
+    from cmargin import SmSVMClassifier, SmSVMOneClass, SmSVMRegressor
+
+    for kind, estimator in (("SmSVMRegressor", SmSVMRegressor), ("SmSVMClassifier", SmSVMClassifier),
+                            ("SmSVMOneClass", SmSVMOneClass), ("crammer_singer", SmSVMClassifier)):
+        seed = next(seed for seed in range(400) if convex.draw(seed).kind == kind and convex.draw(seed).X.shape[0] > 20
+                    and not {"groups", "logistic", "few passes"} & set(convex.describe(seed)))
+        assert not convex.check_seed(seed).faults
+        fit = estimator.fit
+
+        def off(self, *given, fit=fit, **more):
+            fit(self, *given, **more)
+            self.objective_ = self.objective_ + 0.1 * np.abs(self.objective_) + 1e-3
+            self.duality_gap_ = np.zeros_like(self.duality_gap_)
+            return self
+
+        with monkeypatch.context() as patched:
+            patched.setattr(estimator, "fit", off)
+            assert {kind for kind, _ in convex.check_seed(seed).faults} >= {"objective", "false gap"}
 
 
 def test_a_fit_that_ends_where_factors_do_not_is_noticed(monkeypatch):

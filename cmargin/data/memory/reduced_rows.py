@@ -62,7 +62,7 @@ class WideRows:
             return False
         self.basis, self.places, self.factor = A, kept, first * length[kept]
         own = self.factor.T
-        if not dpocon(first, np.abs(among).sum(axis=0).max(initial=0.0))[0] > FAR:
+        if len(kept) and not dpocon(first, np.abs(among).sum(axis=0).max(initial=0.0))[0] > FAR:
             self.basis, self.places = dtrsm(1.0, self.factor, A[kept].T, side=1, overwrite_b=1).T, slice(None)
             K = self.basis @ self.basis.T                            # of Q1 = X' first^-1
             second, info = dpotrf(K)
