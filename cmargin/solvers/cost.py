@@ -217,8 +217,9 @@ SMOOTH_SUBSET_ROWS_PER_COLUMN = 16       # rows per column
 # The subset is left at this smoothing; later is worse, as its own noise is fitted (smsvm.md, "After a subset").
 SUBSET_SMOOTHING_END = 0.02      # smoothing
 # All rows begin so many times wider than the subset was left, so that rows that only the subset has settled may still
-# move (smsvm.md, "After a subset, all rows start five times wider").
-WIDER_AFTER_SUBSET = 5.0         # times the smoothing that the subset was left at
+# move (smsvm.md, "After a subset, all rows start five times wider"); residuals, no rare class among them, half as wide
+# (smsvm.md, "After a subset of a regression").
+WIDER_AFTER_SUBSET = {"hinge": 5.0, "residuals": 2.0}     # times the smoothing that the subset was left at
 # Steps to the optimum of the rows near the hinge are taken from so many rows on: 24,000 take longer with them, 48,000
 # less (smsvm.md, "fewer than 40,000 rows").
 WORKING_SET_FROM_ROWS = 40_000   # rows

@@ -382,7 +382,8 @@ def newton_next(stats, problem, settings, outcome_of):
     if grows and "subset" not in outcome_of:
         return Stage("subset", f"a tenth of {stats.n_rows:,} rows settles most of {problem.n_columns:,} unknowns")
     if grows and outcome_of["subset"].status == "done":
-        start, smoothing = "last", cost.WIDER_AFTER_SUBSET * outcome_of["subset"].smoothing
+        wider = cost.WIDER_AFTER_SUBSET["hinge" if problem.loss.sides is None else "residuals"]
+        start, smoothing = "last", wider * outcome_of["subset"].smoothing
     return Stage("newton", newton_reason(stats, problem, settings, products, columns, sampled), start=start,
                  smoothing=smoothing, products=products, columns=bool(columns),
                  row_unknowns=prices.has_row_unknowns(stats, problem, settings),
