@@ -94,7 +94,9 @@ class AgreedTargets(TargetProblems):
 
     def sums_of(self, targets, weight):
         """Sums of half the distances to the centres."""
-        return np.array([half_distances(targets.column(c), centre) @ weight for c, centre in enumerate(self.centres)])
+        with np.errstate(over="ignore"):                 # whoever adds them up refuses what is infinite
+            return np.array([half_distances(targets.column(c), centre) @ weight
+                             for c, centre in enumerate(self.centres)])
 
     def labels_there(self, targets):
         """With the problems, once these are known."""

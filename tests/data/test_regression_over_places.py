@@ -117,7 +117,7 @@ def test_time_that_is_over_leaves_the_objective_of_weights_0():
     (lambda comm: SmSVMRegressor("quantile", quantile=[0.1, 0.9]).fit(X, np.column_stack([T, T]), comm=comm),
      "Several quantiles are for one target"),
     (lambda comm: SmSVMRegressor().fit(X, np.where(comm.rank, np.nan, T), comm=comm), r"NaN.*\(on rank 1\)"),
-    (lambda comm: SmSVMRegressor().fit(X, T * 1e308, comm=comm), "infinity"),
+    (lambda comm: SmSVMRegressor().fit(X, np.full(900, np.inf), comm=comm), "infinity"),
     (lambda comm: SmSVMRegressor().fit(X, T * 1e306, comm=comm), "scale the targets"),
     (lambda comm: SmSVMRegressor().fit(X, np.repeat(["a", "b", "c"], 300), comm=comm), "must hold numbers"),
     (lambda comm: SmSVMRegressor().fit(X, T, np.zeros(900), comm=comm), "leave every sample with weight 0"),
