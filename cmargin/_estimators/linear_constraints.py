@@ -3,9 +3,11 @@
 import numpy as np
 
 from cmargin._estimators.by_column import is_array
-from cmargin._estimators.validation import InvalidParameterError
-from cmargin.solvers.constraints import Constraints, Infeasible
+from cmargin._estimators.validation import LARGEST, InvalidParameterError
+from cmargin.solvers.constraints import NOTHING, Constraints, Infeasible
 from cmargin.solvers.penalty import ByColumn
+
+OF_SUMS = 1e-12              # of the sizes of what adds up to 0: what may be left by rounding
 
 
 def is_constrained(estimator):
@@ -61,8 +63,26 @@ def penalty_within(estimator, l2, n_features):
         found = Constraints.of(np.hstack([A, np.zeros((len(A), n - n_features))]), b)
     except Infeasible as proof:
         y = proof.multipliers
-        raise ValueError(f"No weights meet all constraints: row{'s' * (len(y.nonzero()[0]) > 1)} "
+        left = np.linalg.norm(y @ A)             # y'A w >= 1 takes weights of 1 / left, or it is rounding
+        shorter = f" shorter than {1 / left:.2g}" if left > OF_SUMS * (y @ np.linalg.norm(A, axis=1)) else ""
+        raise ValueError(f"No weights{shorter} meet all constraints: row{'s' * (len(y.nonzero()[0]) > 1)} "
                          f"{', '.join(map(str, y.nonzero()[0]))} of A, times "
                          f"{', '.join(f'{each:.6g}' for each in y[y > 0])}, add up to 0, and b to -1.") from None
     everywhere = np.full(n, np.inf)
     return ByColumn(np.full(n, float(l2)), np.zeros(n), -everywhere, everywhere, found)
+
+
+def missed_constraints(fit):
+    """A sentence where weights of a `SmSVMFit` miss constraints by more than rounding; None where they do not."""
+    if not is_constrained(fit.estimator):
+        return None
+    worst = 0.0
+    for c in range(len(fit.results)):
+        penalty, w = fit._penalty_of(c), fit.results[c].w
+        if penalty.by_column and penalty.constraints is not None:
+            size = np.sqrt(2 * min(fit.results[c].objective, LARGEST) / penalty.l2)      # none that win are longer
+            worst = max(worst, penalty.constraints.missed(w[:penalty.constraints.A.shape[1]], size))
+    if not worst > NOTHING:
+        return None
+    return (f"Constraints are missed by {worst:.1e} of the sizes of their sums, as rows of A nearly depend on each "
+            "other; scale the columns.")

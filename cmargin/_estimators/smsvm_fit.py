@@ -18,7 +18,12 @@ from cmargin._estimators.by_column import (
     refuse_by_column,
 )
 from cmargin._estimators.column_groups import check_groups, grouped
-from cmargin._estimators.linear_constraints import check_constraints, is_constrained, penalty_within
+from cmargin._estimators.linear_constraints import (
+    check_constraints,
+    is_constrained,
+    missed_constraints,
+    penalty_within,
+)
 from cmargin._estimators.progress import say
 from cmargin._estimators.together import solve_all_together
 from cmargin._estimators.validation import NOT_NEGATIVE, InvalidParameterError, check_parameter
@@ -450,6 +455,11 @@ class SmSVMFit:
                 "longer weights. These reach it to rounding; give an l2 or l1 for weights that mean something.")
 
     def shortfall(self):
+        """What is to be said of constraints that are missed, and of classes that stopped short; None for nothing."""
+        said = [each for each in (missed_constraints(self), self._short_of_tol()) if each is not None]
+        return " ".join(said) or None
+
+    def _short_of_tol(self):
         """A sentence on all classes that stopped short of the tolerance, naming the worst gap; None for none."""
         short = [c for c, r in enumerate(self.results) if r.status not in ("converged", "decrement")]
         if self.interrupted.is_set() or not short:

@@ -6,6 +6,8 @@ import numpy as np
 
 from cmargin._core.penalties._penalties import LinearConstraints
 
+TRIALS = 5
+ROUNDED = 1e-14              # of the sizes that a sum is made of: what its rounding may be
 NOTHING = 1e-9               # of the sizes that a sum is made of: what is left of a constraint that is met
 
 
@@ -41,6 +43,12 @@ class Constraints:
             raise Infeasible(proof / -(proof @ b)) from None
         return found if used.any() else None
 
+    def missed(self, w, size):
+        """By how much weights w (n_penalised,) miss the worst of them, over the sizes of its sum; ``size``: of weights
+        of which these may be the rounding."""
+        sizes = np.abs(self.b) + np.linalg.norm(w) + ROUNDED / NOTHING * size
+        return float(np.max(-(self.A @ w + self.b) / np.maximum(sizes, np.finfo(float).tiny), initial=0.0))
+
     def in_columns(self, n_columns):
         """A, with zeros for the columns that are not penalised, and b."""
         return np.hstack([self.A, np.zeros((len(self.A), n_columns - self.A.shape[1]))]), self.b
@@ -55,10 +63,14 @@ class Constraints:
 
     def nearest(self, w):
         """The weights next to w (n_penalised,) that meet them; `Infeasible` where none do."""
-        beyond = self.A @ w + self.b
-        if (beyond >= 0).all():
-            return w
-        mu, contradict = LinearConstraints(self.A, beyond).nearest(NOTHING)
-        if contradict:
-            raise Infeasible(mu / -(mu @ beyond))
-        return w + mu @ self.A
+        for trial in range(TRIALS):              # once as a rule; rows that nearly depend on each other take more
+            beyond = self.A @ w + self.b
+            if (beyond >= -(trial > 0) * ROUNDED * (np.abs(self.b) + np.linalg.norm(w))).all():
+                break
+            mu, contradict = LinearConstraints(self.A, beyond).nearest(NOTHING)
+            if contradict and trial == 0:
+                raise Infeasible(mu / -(mu @ beyond))
+            if contradict:
+                break
+            w = w + mu @ self.A
+        return w

@@ -172,6 +172,21 @@ def test_contradictions_are_proven():
     assert 50 < contradict < 250
 
 
+def test_rows_that_nearly_depend_on_each_other():
+    X, y = X_bc[:, :2], y_bc
+    with pytest.raises(ValueError, match=r"No weights shorter than 5 meet all constraints: rows 0, 1 of A"):
+        SmSVMClassifier(constraints=([[1, 0], [-1, 1e-9]], [0, -5e-9])).fit(X, y)
+    for angle in 10.0**-np.arange(1, 7):                         # w_0 >= 0 and w_1 >= 5 + w_0 / angle
+        model = SmSVMClassifier(constraints=([[1, 0], [-1, angle]], [0, -5 * angle])).fit(X, y)
+        assert model.coef_[0, 0] >= -1e-9 and model.coef_[0, 1] >= 5 - 1e-6 and model.duality_gap_[0] <= 1e-4
+
+
+def test_a_fit_says_which_constraints_it_misses(monkeypatch):
+    monkeypatch.setattr(Constraints, "missed", lambda *given: 1e-3)
+    with pytest.warns(ConvergenceWarning, match="Constraints are missed by 1.0e-03 of the sizes of their sums"):
+        SmSVMClassifier(constraints=FAIR).fit(X_bc, y_bc)
+
+
 # ---------------------------------------------------------------- every way of a fit
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
