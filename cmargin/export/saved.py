@@ -170,8 +170,10 @@ def _check(model):
     shape = coef.shape
     if len(shape) != 2 or intercept.shape != shape[:1] or shape[1] != n:
         raise ValueError(f"coef_ of shape {shape} beside intercept_ of {intercept.shape} and {n} features")
-    classes = np.arange(shape[0]) if is_regressor(model) or is_outlier_detector(model) else known["classes_"]
-    if classes.ndim != 1 or (shape[0] != len(classes) and (shape[0], len(classes)) != (1, 2)):
+    without = is_regressor(model) or is_outlier_detector(model)
+    classes = np.arange(shape[0]) if without else known["classes_"]
+    of_two = shape[0] == 1 and not without and not known.get("_multilabel")
+    if classes.ndim != 1 or len(classes) != (2 if of_two else shape[0]):
         raise ValueError(f"{shape[0]} rows of coef_ for {len(classes)} classes")
     for numbers in (coef.data if hasattr(coef, "tocsr") else coef, intercept):
         if numbers.dtype.kind != "f" or not np.isfinite(numbers).all():

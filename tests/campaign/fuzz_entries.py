@@ -14,12 +14,14 @@ import joblib
 import numpy as np
 import scipy.sparse as sp
 
+from . import fuzz_models
 from .estimators import ESTIMATORS, SEARCHES, WAYS, make
 from .fuzz_input import Draw, array, labels, layout, likely, number, rows, shape, stream
 
 # cubic_roots ends each row of roots with NaN, a class without samples has no accuracy, curves are drawn as given
 WITH_NAN = {"cubic_roots", "displays of predictions", "displays of curves"}
-OF_FILES = {"load_liblinear", "convert", "files", "read_npz", "fit", "predict", "open_rows", "data sets"}
+OF_FILES = {"load_liblinear", "convert", "files", "read_npz", "fit", "predict", "open_rows", "data sets",
+            "load"}
 HINTS = ("unit", "unit", "unit", "unit", "normal", "zeros", "one number", "tiny")       # of what should be posteriors
 PIECES = (b" ", b"\n", b"nan", b"-1", b"1e999", b"inf", b":", b"\xff\x00", b"9" * 30)              # put into files
 CUBES = (1, 1, 1, 2, 0)
@@ -323,6 +325,10 @@ def load_liblinear(draw):
     return partial(from_file, "harmed.model", content, lambda path: load_liblinear(path).coef_)
 
 
+def load(draw):
+    return fuzz_models.load(draw, fitted(), np.random.default_rng(0).standard_normal((3, 4)))
+
+
 def from_file(path, content, read):
     with open(path, "wb") as file:
         file.write(content)
@@ -450,6 +456,7 @@ ENTRIES = {
     "data sets": (2, data_sets),
     "Checkpoint": (10, checkpoint),
     "damaged checkpoint": (4, damaged_checkpoint),
+    "load": (4, load),
 }
 
 

@@ -194,6 +194,16 @@ def test_weights_that_are_none_are_refused(saved, other):
         cmargin.load(rewritten(saved, lambda head: None, **arrays))
 
 
+def test_one_class_beside_one_row_of_weights_is_none_of_two(tmp_path):
+    # predict looked for a second class of such a file
+    two = cmargin.SmSVMClassifier().fit([[0.0], [1.0]], [0, 1])
+    two.save(tmp_path / "m")
+    assert cmargin.load(tmp_path / "m").classes_.tolist() == [0, 1]
+    rewritten(tmp_path / "m", lambda head: fit_of(head).update(classes_={"array": "extra"}), extra=np.array([1]))
+    with pytest.raises(ValueError, match="m is no model file of cmargin"):
+        cmargin.load(tmp_path / "m")
+
+
 def test_objects_in_the_arrays_are_not_opened(saved):
     rewritten(saved, lambda head: None, **{"0": np.array([{"a": 1}], object)})
     with pytest.raises(ValueError, match="holds Python objects, not numbers"):
