@@ -1,3 +1,3 @@
 """The version, for modules that know nothing of what is above them."""
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"

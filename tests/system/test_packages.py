@@ -60,6 +60,14 @@ def test_version_and_dependencies_are_written_the_same_everywhere():
 
 
 @IN_A_CHECKOUT
+def test_release_notes_begin_with_what_is_unreleased_and_then_this_version():
+    headings = re.findall(r"(?m)^## (.*)$", (ROOT / "CHANGELOG.md").read_text())
+    number, day = re.fullmatch(r"(\S+) \((\S+)\)", headings[1]).groups()
+    assert headings[0] == "Unreleased" and number == cmargin.__version__.partition(".dev")[0]
+    assert f"date-released: {day}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+@IN_A_CHECKOUT
 def test_the_release_builds_every_wheel_that_is_configured():
     wheels = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["cibuildwheel"]
     asked = {(kind, arch) for kind in ("linux", "macos", "windows") for arch in wheels[kind]["archs"]}
