@@ -77,11 +77,9 @@ class RegressionFit(SmSVMFit):
         """Set the fitted attributes to the best points so far, in the targets' own numbers."""
         e, m, every = self.estimator, self.m, range(len(self.labels))
         best = [self.best_of(c) for c in every]
-        W = np.stack([w[:m] * target.unit for (w, _), target in zip(best, self.labels, strict=True)])
-        coef = self._of_all_columns(W)
-        b = np.zeros(len(best))
-        if self.intercept:
-            b = np.array([w[m] * target.unit + target.centre for (w, _), target in zip(best, self.labels, strict=True)])
+        coef, b = self.kept.joined({
+            c: (w[:m] * target.unit, w[m] * target.unit + target.centre if self.intercept else 0.0)
+            for c, ((w, _), target) in enumerate(zip(best, self.labels, strict=True))})
         rows = [self._in_units(c, row) for c in every for row in self.results[c].history]
         columns = np.array(rows, float).reshape(-1, len(SMSVM)).T
         of_target = np.repeat(np.arange(len(best)), [len(r.history) for r in self.results])

@@ -18,6 +18,7 @@ from cmargin._estimators.by_column import (
     refuse_by_column,
 )
 from cmargin._estimators.column_groups import check_groups, grouped
+from cmargin._estimators.kept_weights import KeptWeights
 from cmargin._estimators.linear_constraints import (
     check_constraints,
     is_constrained,
@@ -175,8 +176,11 @@ class SmSVMFit:
         p = self.m + self.intercept
         every, warm = range(len(labels)), self._warm_start(p)
         self.warm = None if warm is None else [self._penalty_of(c).start(warm[c]) for c in every]
-        self.results = [Result(self._penalty_of(c).start(np.zeros(p)), status="waiting") for c in every]
+        zero = np.zeros(p)                       # of all: a solver that goes further has weights of its own
+        zero.setflags(write=False)
+        self.results = [Result(self._penalty_of(c).start(zero), status="waiting") for c in every]
         self.start, self.checkpointer = None, checkpointer
+        self.kept = KeptWeights(len(labels), self.all_columns, self.occurring, np.float64, sparse=False)
         self.in_vain: dict[int, float] = {}      # reads of problems that were not proven side by side
         self.settings = settings_of(e, clock=self.clock)
         about = ProblemStats(self.problem.loss, self.problem.penalty, p, len(labels), self.warm is not None,
@@ -308,6 +312,9 @@ class SmSVMFit:
     def best_of(self, c):
         """Weights of class c and their objective: its own, or those of the shared start where they are better."""
         result = self.results[c]
+        if c in self.kept.kept:
+            w, b = self.kept.of(c)
+            return np.append(w, b) if self.intercept else w, result.objective
         if self.start is None:
             at_zero = result.status == "waiting" and not result.w.any()        # every margin is 0
             return result.w, (self.problem.loss.facts["at_zero"] if at_zero else result.objective)
@@ -416,28 +423,21 @@ class SmSVMFit:
     def publish(self):
         """Set the fitted attributes to the best points so far."""
         e, results = self.estimator, self.results
-        W = np.stack([self.best_of(c)[0] for c in range(len(results))])
+        best = {c: self.best_of(c) for c in range(len(results)) if c not in self.kept.kept}
+        coef, intercept = self.kept.joined({c: (w[:self.m], w[self.m] if self.intercept else 0.0)
+                                            for c, (w, _) in best.items()})
         rows = [row for r in results for row in r.history]
         columns = np.array(rows, float).reshape(-1, len(SMSVM)).T
         of_class = np.repeat(np.arange(len(results)), [len(r.history) for r in results])
         vars(e).update(
             classes_=self.labels.classes, _multilabel=self.labels.multilabel,
-            coef_=self._of_all_columns(W[:, :self.m]),
-            intercept_=W[:, self.m].copy() if self.intercept else np.zeros(len(W)),
+            coef_=coef, intercept_=intercept,
             duality_gap_=np.array([r.gap for r in results]),
-            objective_=np.array([self.best_of(c)[1] for c in range(len(results))]),
+            objective_=np.array([best[c][1] if c in best else r.objective for c, r in enumerate(results)]),
             n_iter_=max(r.n_iter for r in results), n_passes_=float(max(r.passes for r in results)),
             n_passes_per_class_=np.array([r.passes for r in results], float),
             history_={**dict(zip(SMSVM, columns, strict=True)), "class": of_class},
         )
-
-    def _of_all_columns(self, W):
-        """(n_classes, n_features) in C order from the weights of the columns that were kept: those of others are 0."""
-        if self.occurring is None:
-            return np.ascontiguousarray(W)
-        every = np.zeros((len(W), self.all_columns))
-        every[:, self.occurring] = W
-        return every
 
     def _unbegun(self, waiting):
         """A sentence on the problems that time did not reach, or no words for none."""

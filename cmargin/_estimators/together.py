@@ -22,7 +22,7 @@ def solve_all_together(fit):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             rows = fit.source.lane_rows(fit.weights, l2, l2_bias, len(fit.labels))
             solve_together(rows, fit.labels.columns(), settings.tol, settings.max_passes, fit.n_threads,
-                           fit._between_slices, lambda proven, lo, hi: hear(fit, proven, lo, hi))
+                           fit._between_slices, lambda batch: hear(fit, batch))
     except BaseException:
         fit.interrupted.set()
         raise
@@ -30,21 +30,22 @@ def solve_all_together(fit):
     shared.learn(settings)
 
 
-def hear(fit, proven, lo, hi):
-    """Problems lo .. hi - 1 have come to their end."""
-    for c in range(lo, hi):
+def hear(fit, batch):
+    """The problems of a `Batch` have come to their end."""
+    proven = batch.proven
+    for c, w in enumerate(proven.w, batch.lo):
+        at = c - batch.lo
         result, tell = fit.results[c], fit._teller(c)
-        result.passes = float(proven.steps[c] + 1)
-        result.objective, result.dual = float(proven.objective[c]), float(proven.dual[c])
-        if not result.gap <= fit.estimator.tol:
+        result.passes = float(proven.steps[at] + 1)
+        result.objective, result.dual = float(proven.objective[at]), float(proven.dual[at])
+        if not result.gap <= fit.settings.tol:
             fit.in_vain[c] = result.passes                           # it begins anew, alone
             result.objective, result.dual, result.passes = np.inf, 0.0, 0.0
             continue
-        result.w[:fit.m] = proven.w[c]
-        result.w[fit.m:] = proven.b[c]
-        result.n_iter, result.width, result.status = int(proven.steps[c]), 0.0, "converged"
+        fit.kept.keep(c, w, proven.b[at])
+        result.n_iter, result.width, result.status = int(proven.steps[at]), 0.0, "converged"
         seconds = fit.clock.seconds
         result.history = [[result.passes, seconds, seconds, 0.0, 0.0, result.objective, result.gap, 1.0, 0.0,
-                           np.count_nonzero(proven.w[c]), proven.active[c]]]
+                           np.count_nonzero(w), proven.active[at]]]
         if tell is not None:
             tell(result)

@@ -57,8 +57,7 @@ cdef struct lane_batch:
     bint intercept
     double tol
     Py_ssize_t most                  # steps of a problem
-    # ---- problems of this batch: first .. last - 1, of which `next` is the first that has no lane yet
-    Py_ssize_t first
+    # ---- problems of this batch: 0 .. last - 1, of which `next` is the first that has no lane yet
     Py_ssize_t last
     Py_ssize_t next
     Py_ssize_t proving               # the first that has no certificate yet

@@ -19,9 +19,8 @@ class SingleRows:
 
 class LaneBatch(Worker):
     ended: Any
-    problems: Any
     def __init__(
         self, rows: SingleRows, X: Rows, s: np.ndarray, s_single: np.ndarray, positive_starts: np.ndarray,
         positives: np.ndarray, inverse: np.ndarray, scale: np.ndarray, l2: float, l2_bias: Any, tol: float, most: int,
-        first: int, last: int, out: Any,
+        out: Any,
     ) -> None: ...

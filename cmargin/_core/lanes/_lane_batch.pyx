@@ -345,7 +345,7 @@ class Proven:
 
 
 cdef class LaneBatch(Worker):
-    """Problems ``first`` .. ``last`` - 1 of those whose rows are in ``positives``, CSC; results go into ``out``.
+    """Problems whose rows are in ``positives``, CSC; what is found of them goes into ``out``, `Proven`.
 
     ``s`` (n,): weights of mean 1; ``inverse`` (m, m) or ``scale`` (m,): of the curvature; ``l2_bias``: None without an
     intercept, 0 where it is free; ``most``: steps of a problem.
@@ -356,8 +356,7 @@ cdef class LaneBatch(Worker):
 
     def __init__(self, SingleRows rows, Rows X, const double[::1] s, const float[::1] s_single,
                  const int64_t[::1] positive_starts, const int64_t[::1] positives, const float[:, ::1] inverse,
-                 const float[::1] scale, double l2, l2_bias, double tol, Py_ssize_t most,
-                 Py_ssize_t first, Py_ssize_t last, out):
+                 const float[::1] scale, double l2, l2_bias, double tol, Py_ssize_t most, out):
         cdef lane_batch *at = &self.at
         cdef Py_ssize_t n = rows.rows.n, m = rows.rows.m, lane
         cdef float[::1] single = np.zeros((5 * m + 4 * n) * LANES, np.float32)
@@ -366,7 +365,7 @@ cdef class LaneBatch(Worker):
         cdef double[::1] b = out.b, objective = out.objective, dual = out.dual
         cdef Py_ssize_t[::1] steps = out.steps, active = out.active
         must_fit(X.sparse and X.view.n_rows == n and X.view.n_features == m and s.shape[0] == s_single.shape[0] == n
-                 and 0 <= first < last <= w.shape[0] == positive_starts.shape[0] - 1 and w.shape[1] == m
+                 and 0 < w.shape[0] == positive_starts.shape[0] - 1 and w.shape[1] == m
                  and (inverse is not None or scale.shape[0] == m)
                  and (inverse is None or inverse.shape[0] == inverse.shape[1] == m), "LaneBatch")
         self.keep = [rows, X, s, s_single, positive_starts, positives, inverse, scale, single, double_, w, b, objective,
@@ -377,7 +376,7 @@ cdef class LaneBatch(Worker):
         at.inverse = &inverse[0, 0] if inverse is not None else NULL
         at.scale = &scale[0] if inverse is None else NULL
         at.l2, at.intercept, at.l2_bias = l2, l2_bias is not None, 0.0 if l2_bias is None else l2_bias
-        at.tol, at.most, at.first, at.last, at.next, at.proving = tol, most, first, last, first, first
+        at.tol, at.most, at.last, at.next, at.proving = tol, most, w.shape[0], 0, 0
         at.W = &single[0]
         at.D, at.G = at.W + m * LANES, at.W + 2 * m * LANES
         at.before, at.Z = at.W + 3 * m * LANES, at.W + 4 * m * LANES
@@ -393,8 +392,3 @@ cdef class LaneBatch(Worker):
     @property
     def ended(self):
         return self.at.stage == ENDED
-
-    @property
-    def problems(self):
-        """The first, and the one after the last."""
-        return self.at.first, self.at.last

@@ -1,5 +1,7 @@
 """CSR rows in memory as problems of the squared hinge read them side by side, and the curvature that they share."""
 
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +12,16 @@ from cmargin._core.lanes._lane_batch import LANE_COUNT, LaneBatch, Proven, Singl
 
 PAIRED = 2                    # batches come in pairs, for two threads to be even,
 PROBLEMS_PER_LANE = 4         # of about so many problems for every lane: the last ones of a batch leave lanes idle
+
+
+@dataclass
+class Batch:
+    """Problems ``lo`` .. ``hi`` - 1, the thread's work with them, and what it finds of each."""
+
+    lo: int
+    hi: int
+    worker: LaneBatch
+    proven: Proven
 
 
 class LaneRows:
@@ -29,21 +41,23 @@ class LaneRows:
         self.inverse, self.scale = inverse_curvature(single, self.s, l2, l2_bias, n_problems)
 
     def batches(self, positives, tol, most):
-        """`Proven` of all problems, whose rows are the columns of ``positives`` (n, n_problems), and their batches.
+        """[() -> `Batch`] of all problems, whose rows are the columns of ``positives`` (n, n_problems).
 
-        A batch is () -> `LaneBatch`, made when a thread has time for it: its memory is some hundred bytes a row. How
-        many there are goes by the problems alone.
+        A batch is made when a thread has time for it: its memory is some hundred bytes a row and its weights. How many
+        there are goes by the problems alone.
         """
-        n_problems, out = positives.shape[1], Proven(positives.shape[1], self.m)
+        n_problems = positives.shape[1]
         n_batches = min(n_problems, PAIRED * -(-n_problems // (PAIRED * PROBLEMS_PER_LANE * LANE_COUNT)))
-        starts, rows = positives.indptr.astype(np.int64), positives.indices.astype(np.int64)
         ends = np.linspace(0, n_problems, n_batches + 1).astype(int).tolist()
+        return [partial(self.batch, positives, tol, most, lo, hi) for lo, hi in pairwise(ends)]
 
-        def batch(lo, hi):
-            return lambda: LaneBatch(self.rows, self.X, self.s, self.s_single, starts, rows, self.inverse, self.scale,
-                                     self.l2, self.l2_bias, tol, most, lo, hi, out)
-
-        return out, [batch(lo, hi) for lo, hi in pairwise(ends)]
+    def batch(self, positives, tol, most, lo, hi):
+        """`Batch` of problems lo .. hi - 1."""
+        starts, proven = positives.indptr[lo:hi + 1].astype(np.int64), Proven(hi - lo, self.m)
+        rows = positives.indices[starts[0]:starts[-1]].astype(np.int64)
+        worker = LaneBatch(self.rows, self.X, self.s, self.s_single, starts - starts[0], rows, self.inverse, self.scale,
+                           self.l2, self.l2_bias, tol, most, proven)
+        return Batch(lo, hi, worker, proven)
 
 
 def arrays_of(A):

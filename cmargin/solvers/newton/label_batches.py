@@ -8,23 +8,22 @@ from cmargin.solvers import cost
 from cmargin.solvers.newton.slices import SLICE
 
 
-def solve_together(rows, positives, tol, max_passes, n_threads, between=lambda: None, hear=lambda proven, lo, hi: None):
-    """`Proven` of all problems; ``rows``: a data source's `lane_rows`; ``positives``: (n, n_problems) CSC.
+def solve_together(rows, positives, tol, max_passes, n_threads, between, hear):
+    """Bring all problems to their ends; ``rows``: a data source's `lane_rows`; ``positives``: (n, n_problems) CSC.
 
-    ``between()`` is asked between two slices, and an answer ends the work. ``hear(proven, lo, hi)``: problems lo ..
-    hi - 1 are at their end; of others the objective is infinite.
+    ``between()`` is asked between two slices, and an answer ends the work. ``hear(batch)``: the problems of that
+    `Batch` are at their ends.
     """
     most = int(min(cost.MOST_PRODUCTS, cost.TRIAL_SHARE * max_passes))
-    proven, waiting = rows.batches(positives, tol, most)
-    at_work, waiting = [], iter(waiting)
+    at_work, waiting = [], iter(rows.batches(positives, tol, most))
     while True:
         while len(at_work) < n_threads and (make := next(waiting, None)) is not None:
             at_work.append(make())
         if not at_work or between():
-            return proven
-        advance_all(at_work, perf_counter() + SLICE, n_threads)
+            return
+        advance_all([batch.worker for batch in at_work], perf_counter() + SLICE, n_threads)
         for batch in at_work:
-            if batch.ended:
-                hear(proven, *batch.problems)
-        at_work = [batch for batch in at_work if not batch.ended]
+            if batch.worker.ended:
+                hear(batch)
+        at_work = [batch for batch in at_work if not batch.worker.ended]
         give_way()
