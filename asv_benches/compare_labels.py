@@ -1,23 +1,32 @@
-"""Many labels: seconds and precision at 1, 3 and 5 of SmSVM, beside LinearSVC one label after the other.
+"""Many labels: seconds, precision at 1, 3 and 5 and size of SmSVM's model, beside LinearSVC one label after the other.
 
     python asv_benches/compare_labels.py [--data FOLDER] [--sets bibtex delicious eurlex] [--turns 5] [--threads 1]
-                                         [--labels N] [--seed 0]
+                                         [--labels N] [--seed 0] [--prune 0.03 0.1] [--peers linearsvc libmultilabel
+                                         omikuji]
 
 Squared hinge, C = 1, rows of length 1, certified 1e-3; LinearSVC with its defaults but tol=0.1. Processor time, the
-median of turns that both take one after the other in one process; and reads of X per label, which no machine changes.
+median of turns that all take one after the other in one process; and reads of X per label, which no machine changes.
+``--prune``: SmSVM also with ``coef_dtype="float32"`` and that ``prune``. Where they are installed, LibMultiLabel's
+one-vs-rest with its defaults, and Omikuji with its own, which are three trees; its data go through a file, whose
+reading counts. The size of a model is that of its weights, of Omikuji's that of its folder.
 ``eurlex``: a made-up set of EUR-Lex's shape, 15,500 rows of 5,000 tf-idf columns with some 230 entries each, 3,956
 labels in power law, 5 a row; LinearSVC is timed on one label in a hundred of it. ``--labels``: no more than so many.
 """
 
 import argparse
+import io
 import resource
 import sys
+import tempfile
 import warnings
+from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter, process_time
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
 from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
@@ -56,8 +65,8 @@ def read(name, options):
 
 def timed(fit):
     start, wall = process_time(), perf_counter()
-    model = fit()
-    return process_time() - start, perf_counter() - wall, model
+    fit()
+    return process_time() - start, perf_counter() - wall
 
 
 def one_by_one(X, Y, labels):
@@ -65,10 +74,100 @@ def one_by_one(X, Y, labels):
 
 
 def scores_of(models, labels, X, n_labels):
-    scores = np.full((X.shape[0], n_labels), -np.inf)
+    scores = np.full((X.shape[0], n_labels), -1e30)
     for c, model in zip(labels, models, strict=True):
         scores[:, c] = model.decision_function(X)
     return scores
+
+
+def size_of(coef):
+    """MB"""
+    parts = (coef.data, coef.indices, coef.indptr) if sp.issparse(coef) else (np.asarray(coef),)
+    return sum(part.nbytes for part in parts) / 1e6
+
+
+class LinearSVCs:
+    """LinearSVC of some labels, one after the other."""
+
+    name = "LinearSVC"
+
+    def __init__(self, labels, n_labels):
+        self.labels, self.n_labels = labels, n_labels
+
+    def fit(self, X, Y):
+        self.models = one_by_one(X, Y, self.labels)
+
+    def scores(self, X):
+        return scores_of(self.models, self.labels, X, self.n_labels)
+
+    def size(self):
+        return 8e-6 * sum(model.coef_.size for model in self.models)
+
+
+class LibMultiLabel:
+    """Its one-vs-rest: LIBLINEAR's squared hinge of every label, by the primal method."""
+
+    name = "LibMultiLabel"
+
+    def __init__(self, n_threads):
+        from libmultilabel import linear
+
+        self.train, self.options = linear.train_1vsrest, f"-s 1 -B 1 -e 0.1 -q -m {n_threads}"
+
+    def fit(self, X, Y):
+        self.model = self.train(Y.tocsr(), X, options=self.options, verbose=False)
+
+    def scores(self, X):
+        return self.model.predict_values(X)
+
+    def size(self):
+        return size_of(self.model.weights)
+
+
+class Omikuji:
+    """Three trees of labels, each by balanced 2-means, with the squared hinge at every node."""
+
+    name = "Omikuji"
+
+    def __init__(self, n_threads, n_labels):
+        from omikuji import Model
+
+        self.Model, self.n_threads, self.n_labels = Model, n_threads, n_labels
+
+    def fit(self, X, Y):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "rows.txt"
+            text = io.BytesIO()
+            dump_svmlight_file(X, Y.tocsr(), text, multilabel=True)
+            path.write_bytes(f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}\n".encode() + text.getvalue())
+            self.model = self.Model.train_on_data(str(path), n_threads=self.n_threads)
+
+    def scores(self, X):
+        scores = np.full((X.shape[0], self.n_labels), -1e30)
+        for row, (lo, hi) in enumerate(pairwise(X.indptr)):
+            for label, score in self.model.predict(zip(X.indices[lo:hi], X.data[lo:hi], strict=True)):
+                scores[row, label] = score
+        return scores
+
+    def size(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.model.save(folder)
+            return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file()) / 1e6
+
+
+class Ours:
+    def __init__(self, n_threads, **more):
+        self.name = f"SmSVM, prune={more['prune']}" if more else "SmSVM"
+        self.model = SmSVMClassifier(C=1.0, loss="squared_hinge", tol=1e-3, n_jobs=n_threads, **more)
+
+    def fit(self, X, Y):
+        self.model.fit(X, Y)
+
+    def scores(self, X):
+        return self.model.decision_function(X)
+
+    def size(self):
+        return size_of(self.model.coef_)
 
 
 def compare(name, options):
@@ -78,18 +177,26 @@ def compare(name, options):
     n_labels = Y.shape[1]
     met = np.flatnonzero(np.diff(Y.indptr))
     labels = met[::100] if name == "eurlex" else met
-    model = SmSVMClassifier(C=1.0, loss="squared_hinge", tol=1e-3, n_jobs=options.threads)
-    ours, theirs, walls = [], [], []
+    makers = {"linearsvc": lambda: LinearSVCs(labels, n_labels),
+              "libmultilabel": lambda: LibMultiLabel(options.threads),
+              "omikuji": lambda: Omikuji(options.threads, n_labels)}
+    methods = [Ours(options.threads), *(Ours(options.threads, prune=share, coef_dtype="float32")
+                                        for share in options.prune)]
+    methods += [makers[peer]() for peer in options.peers if peer == "linearsvc" or find_spec(peer)]
+    seconds, walls = ({method.name: [] for method in methods} for _ in range(2))
     for _ in range(options.turns):
-        seconds, wall, _ = timed(lambda: model.fit(X, Y))
-        ours, walls = [*ours, seconds], [*walls, wall]
-        seconds, _, models = timed(lambda: one_by_one(X, Y, labels))
-        theirs.append(seconds * len(met) / len(labels))
-    rows = [[name, n_labels, "SmSVM", np.median(ours), np.median(walls), model.n_passes_per_class_.mean(),
-             *(100 * precision_at_k(model.decision_function(X_test), Y_test, AT))]]
-    at = 100 * precision_at_k(scores_of(models, labels, X_test, n_labels), Y_test, AT) \
-        if len(labels) == len(met) else [np.nan] * len(AT)
-    rows.append([name, n_labels, "LinearSVC", np.median(theirs), np.nan, np.nan, *at])
+        for method in methods:
+            part = len(met) / len(labels) if method.name == "LinearSVC" else 1
+            took, wall = timed(lambda method=method: method.fit(X, Y))
+            seconds[method.name].append(part * took)
+            walls[method.name].append(part * wall)
+    rows = []
+    for method in methods:
+        told = method.name != "LinearSVC" or len(labels) == len(met)
+        at = 100 * precision_at_k(method.scores(X_test), Y_test, AT) if told else [np.nan] * len(AT)
+        reads = method.model.n_passes_per_class_.mean() if isinstance(method, Ours) else np.nan
+        rows.append([name, n_labels, method.name, np.median(seconds[method.name]), np.median(walls[method.name]), reads,
+                     *at, method.size() if told else np.nan])
     return rows
 
 
@@ -101,10 +208,12 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--labels", type=int)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--prune", type=float, nargs="*", default=[0.03, 0.1])
+    parser.add_argument("--peers", nargs="*", default=["linearsvc", "libmultilabel", "omikuji"])
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     rows = [row for name in options.sets for row in compare(name, options)]
-    columns = ["set", "labels", "method", "processor s", "wall s", "reads", *(f"P@{k}" for k in AT)]
+    columns = ["set", "labels", "method", "processor s", "wall s", "reads", *(f"P@{k}" for k in AT), "MB"]
     print(table("Many labels", columns, rows))
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 

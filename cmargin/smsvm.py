@@ -14,6 +14,7 @@ from cmargin._estimators.leave_one_out import LeaveOneOut, leave_one_out
 from cmargin._estimators.offset_fit import fit_with_offset
 from cmargin._estimators.path import SmSVMPath, fit_path
 from cmargin._estimators.predict import lazy_on_workers
+from cmargin._estimators.pruned import check_stored, refuse_stored
 from cmargin._estimators.smsvm_fit import SmSVMFit, check_penalty, refuse_solver_over_places
 from cmargin._estimators.validation import POSITIVE, check_parameter
 from cmargin.data.loss import Loss
@@ -118,10 +119,17 @@ class SmSVMClassifier(LinearClassifier):
         weights. The intercept is in none, and all classes have the same. They hold to rounding, and ValueError says
         which rows contradict each other where no weights meet them. For an l2 above 0 that is one number, l1=0, no
         groups and no bounds (which can be rows of A), up to 4,000 columns; solvers as with bounds.
+    prune : bool or float, default=False
+        True: weights become 0 as long as the certified gap stays within ``tol``, of which the fit then leaves half. A
+        number: within that relative gap; of tags, 0.05 leaves a quarter to a third of the weights. Those go first that
+        cost least by the curvature. `duality_gap_` and `objective_` are of the weights that are left, and ``coef_``
+        is sparse from the beginning. For rows in memory, without bounds, constraints and penalties by column.
+    coef_dtype : {"float64", "float32"}, default="float64"
+        Of ``coef_``. The gap is that of the rounded weights; for rows in memory.
 
     Attributes
     ----------
-    coef_ : (1, m) or (n_classes, m) array
+    coef_ : (1, m) or (n_classes, m) array, with ``prune`` a `scipy.sparse.csc_matrix`
         Weights, of the best point that was found.
     intercept_ : (1,) or (n_classes,) array
         Intercepts, of the same point.
@@ -169,7 +177,7 @@ class SmSVMClassifier(LinearClassifier):
                  callback: Callback = None, checkpoint: CheckpointFile = None, class_weight_on: str = "rows",
                  delta: float = 1.0, groups: Any = None, lower: ByColumn | None = None,
                  upper: ByColumn | None = None, multi_class: str = "ovr", l1_ratio: float | None = None,
-                 constraints: Any = None) -> None:
+                 constraints: Any = None, prune: bool | float = False, coef_dtype: str = "float64") -> None:
         self.l2 = l2
         self.C = C
         self.l1 = l1
@@ -200,6 +208,8 @@ class SmSVMClassifier(LinearClassifier):
         self.multi_class = multi_class
         self.l1_ratio = l1_ratio
         self.constraints = constraints
+        self.prune = prune
+        self.coef_dtype = coef_dtype
 
     @keeps_last_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, comm: Any = None, offset: Any = None) -> Self:
@@ -247,6 +257,7 @@ class SmSVMClassifier(LinearClassifier):
         check_parameter(self, "class_weight_on", self.class_weight_on, options=("rows", "positives"))
         check_parameter(self, "delta", self.delta, real=POSITIVE)
         check_parameter(self, "multi_class", self.multi_class, options=("ovr", "crammer_singer"))
+        check_stored(self)
         self._check_shared()
         if self._is_joint:
             refuse_parameters(self)
@@ -268,6 +279,7 @@ class SmSVMClassifier(LinearClassifier):
         return self.multi_class == "crammer_singer"
 
     def _refuse_over_places(self, how):
+        refuse_stored(self, f"Training {how}")
         if self._is_joint:
             raise ValueError(f"multi_class='crammer_singer' needs all rows in one place; {how} use 'ovr'.")
         refuse_solver_over_places(self, how)

@@ -17,6 +17,7 @@ from cmargin._estimators.by_column import is_array
 from cmargin._estimators.docs import CheckpointFile
 from cmargin._estimators.identity import check_checkpoint, checkpointer_of
 from cmargin._estimators.labels import Labels, code_labels
+from cmargin._estimators.pruned import refuse_stored
 from cmargin._estimators.search.base import PenaltySearch
 from cmargin._estimators.search.fits import Posed, reads_of
 from cmargin._estimators.search.folds import splits, warn_of_lacking
@@ -244,6 +245,7 @@ class SmSVMClassifierCV(PenaltySearch):
         if self._estimator.multi_class != "ovr":
             raise ValueError("A search follows paths of binary problems: its estimator needs multi_class='ovr', got "
                              f"{self._estimator.multi_class!r}; sklearn.model_selection.GridSearchCV takes it.")
+        refuse_stored(self._estimator, "A search")
         for name in ("l2", "l1"):
             if is_array(getattr(self._estimator, name)):
                 raise ValueError(f"A search chooses one l2 and one l1 for all columns: {name} of its estimator must be "

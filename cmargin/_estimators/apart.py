@@ -21,6 +21,7 @@ from cmargin._estimators.labels import (
 from cmargin._estimators.progress import say
 from cmargin._runtime.checkpoint import NO_CHECKPOINTER
 from cmargin._runtime.deferred import Deferred
+from cmargin.data.arrays import is_sparse
 
 BY_PROBLEM = ("coef_", "intercept_", "duality_gap_", "objective_", "gradient_norm_", "scale_", "class_prior_",
               "sampled_prior_", "n_passes_per_class_")
@@ -217,9 +218,11 @@ class FitApart:
         of_all = dict(self.about)
         for name in BY_PROBLEM:
             if name in found[0]:
-                rest = np.full((missing, d) if name == "coef_" else missing, NOT_BEGUN.get(name, np.nan))
-                parts = [one[name] for one in found] + [rest.astype(found[0][name].dtype)]
-                of_all[name] = np.concatenate(parts)
+                like = found[0][name]
+                rest = sp.csr_matrix((missing, d), dtype=like.dtype) if is_sparse(like) else np.full(
+                    (missing, d) if name == "coef_" else missing, NOT_BEGUN.get(name, np.nan), like.dtype)
+                parts = [one[name] for one in found] + [rest]
+                of_all[name] = sp.vstack(parts, like.format) if is_sparse(like) else np.concatenate(parts)
         for name in LARGEST_OF_ALL:
             if name in found[0]:
                 of_all[name] = max(one[name] for one in found)

@@ -54,13 +54,15 @@ def keeps_last_fit(method: Method) -> Method:
         @keeps_last_fit
         def fit(self, X, y, sample_weight=None):
 
-    is all that an estimator needs; weights of which `sparsify` made a matrix are an array again. Within it the
+    is all that an estimator needs; weights of which `sparsify` made a matrix are an array again where the fit goes on
+    from them. Within it the
     processor computes by its standard settings, whatever another library has made of them.
     """
     @wraps(method)
     def call(self, *args, **kwargs):
         before = dict(vars(self))
-        if not isinstance(before.get("coef_", NONE_YET), np.ndarray):
+        goes_on = before.get("warm_start", True) or method.__name__ != "fit"
+        if goes_on and not isinstance(before.get("coef_", NONE_YET), np.ndarray):
             self.densify()
         started = vars(self).get("coef_")
         try:

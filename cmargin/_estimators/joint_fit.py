@@ -22,7 +22,8 @@ def refuse_parameters(estimator):
     """Raise where a parameter does not apply to the joint hinge, or asks for what its solver cannot do."""
     asked = {"loss": ("hinge",), "l1": (0,), "linear_solver": ("auto", "dual"), "line_search": ("exact",),
              "class_weight_on": ("rows",), "checkpoint": (None,), "warm_start": (False,), "groups": (None,),
-             "lower": (None,), "upper": (None,), "l1_ratio": (None, 0)}
+             "lower": (None,), "upper": (None,), "l1_ratio": (None, 0), "prune": (False,),
+             "coef_dtype": ("float64",)}
     if estimator.constraints is not None:
         raise InvalidParameterError(f"{JOINT} needs constraints=None.")
     for name, values in asked.items():

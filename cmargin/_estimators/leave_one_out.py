@@ -9,6 +9,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from cmargin._estimators.apart import weights_differ
 from cmargin._estimators.by_column import refuse_by_column
+from cmargin._estimators.pruned import refuse_stored
 from cmargin._estimators.smsvm_fit import penalty_of
 from cmargin._estimators.validation import check_data
 from cmargin._runtime.blas_threads import single_threaded_blas
@@ -71,6 +72,7 @@ def leave_one_out(estimator, X, y, sample_weight=None):
     check_is_fitted(estimator)
     estimator._check_parameters()
     refuse_by_column(estimator, "leave_one_out")
+    refuse_stored(estimator, "leave_one_out")
     if estimator.multi_class != "ovr":
         raise ValueError(f"leave_one_out needs multi_class='ovr'; got {estimator.multi_class!r}.")
     X, y, sample_weight = check_data(estimator, X, y, sample_weight, reset=False)

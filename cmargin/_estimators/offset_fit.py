@@ -13,6 +13,7 @@ from sklearn.utils import check_array
 from cmargin._core.losses._losses import evaluate
 from cmargin._estimators.apart import weights_differ
 from cmargin._estimators.base import open_data
+from cmargin._estimators.pruned import refuse_stored
 from cmargin._estimators.smsvm_fit import SmSVMFit
 from cmargin.data.places import on_workers
 
@@ -26,6 +27,7 @@ def fit_with_offset(estimator, X, y, sample_weight, comm, offset):
     for name, value in (("linear_solver", "dual"), ("line_search", "quadratic")):
         if getattr(estimator, name, None) == value:
             raise ValueError(f"offset= does not go with {name}={value!r}.")
+    refuse_stored(estimator, "offset=")
     begin, shortfall = time.perf_counter(), None
     with open_data(estimator, X, y, sample_weight) as (source, weight, _):
         if source.storage == "device":

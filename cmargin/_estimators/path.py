@@ -12,6 +12,7 @@ from cmargin._estimators.base import open_data
 from cmargin._estimators.by_column import refuse_by_column
 from cmargin._estimators.labels import encode_labels
 from cmargin._estimators.progress import say, warn_at_caller, warn_of
+from cmargin._estimators.pruned import refuse_stored
 from cmargin._estimators.smsvm_fit import l1_over_l2, l2_of, occurring_columns, settings_of, threads_of
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, given_penalties, is_real
 from cmargin._runtime.blas_threads import single_threaded_blas
@@ -232,6 +233,7 @@ def fit_path(estimator, X, y, sample_weight=None, *, l2s=None, Cs=None, n_l2s=10
     begin, e = perf_counter(), clone(estimator).set_params(l2=None, C=None, warm_start=False)
     e._check_parameters()
     refuse_by_column(e, "A path")
+    refuse_stored(e, "A path")
     asked, l1_of = asked_for(l2s, Cs, e.l1, e.l1_ratio if l1_ratio is None else l1_ratio)
     with StandardArithmetic(), open_data(e, X, y, sample_weight) as (source, weight, _):
         refuse_what_a_path_has_no_use_for(e, source, weight)

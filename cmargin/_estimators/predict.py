@@ -31,7 +31,7 @@ from cmargin._estimators.scores import (
 )
 from cmargin._estimators.validation import check_columns, check_parameter, check_rows
 from cmargin._runtime.blas_threads import single_threaded_blas
-from cmargin.data.arrays import dense, top_of
+from cmargin.data.arrays import dense, is_sparse, top_of
 from cmargin.data.containers import computed, label_array, positives_of, weight_array
 from cmargin.data.converted import batches
 from cmargin.data.device.arrays import namespace_of, on_device, to_host
@@ -106,10 +106,11 @@ class LinearScores:
     def sparsify(self):
         """Keep ``coef_`` as a CSR matrix, for less memory and quicker predictions where most of it is 0.
 
-        Training and `densify` bring the array back. Returns self.
+        A matrix, as ``prune`` leaves one, stays as it is. Training and `densify` bring the array back. Returns self.
         """
         check_is_fitted(self)
-        self.coef_ = sp.csr_matrix(self.coef_)
+        if not is_sparse(self.coef_):
+            self.coef_ = sp.csr_matrix(self.coef_)
         return self
 
     def densify(self):
@@ -205,7 +206,7 @@ class LinearPredictions(LinearScores):
     def _linear_form(self):
         """Weights and intercepts whose scores `predict` goes by, and what makes probabilities of these scores:
         "logistic", "softmax" or None."""
-        return dense(self.coef_), self.intercept_, "logistic" if getattr(self, "loss", None) == "logistic" else None
+        return self.coef_, self.intercept_, "logistic" if getattr(self, "loss", None) == "logistic" else None
 
     def _decisions(self, X):
         """What `predict` takes the largest of, or the sign: (n, n_problems)."""
@@ -358,14 +359,14 @@ class PosteriorPredictions(LinearPredictions):
 
     def _linear_form(self):
         if self._multinomial:
-            return dense(self.coef_), self.intercept_, "logistic" if self._binary else "softmax"
+            return self.coef_, self.intercept_, "logistic" if self._binary else "softmax"
         if self._loss_trained == "logistic":
-            return dense(self.coef_), self._ranking.astype(self.intercept_.dtype), "logistic"
+            return self.coef_, self._ranking.astype(self.intercept_.dtype), "logistic"
         if self._ranking is None:
             raise ValueError(f"With loss={self._loss_trained!r} and drawn negatives the correction for the prior is no "
                              "linear function of the features; train with loss='logistic' or "
                              "negatives_per_positive=None.")
-        return dense(self.coef_), self.intercept_, None  # one rising function of every score: the order is the scores'
+        return self.coef_, self.intercept_, None  # one rising function of every score: the order is the scores'
 
 
 def _log_odds_of(share):
@@ -394,21 +395,24 @@ def scikit_learn_twin(model, columns):
     def linear(coef, intercept, classes):
         """With copies of the weights, so that a later fit does not change them."""
         twin = kind()
-        twin.coef_, twin.intercept_, twin.classes_ = coef.copy(), intercept.copy(), np.array(classes)
+        coef = coef.toarray() if is_sparse(coef) else coef.copy()        # converters to ONNX know arrays alone
+        twin.coef_, twin.intercept_, twin.classes_ = coef, intercept.copy(), np.array(classes)
         twin.n_iter_ = 0 if kind is LinearSVC else np.zeros(1, np.int32)
         return named(twin)
 
     coef, intercept, posterior = model._linear_form()
     kind = LinearSVC if posterior is None else LogisticRegression
     # the softmax of a LogisticRegression would give other probabilities for one-vs-rest problems, and no label sets
-    apart = model._multilabel or (posterior == "logistic" and len(coef) > 1)
+    n_problems = coef.shape[0]
+    apart = model._multilabel or (posterior == "logistic" and n_problems > 1)
     if not apart:
         return linear(coef, intercept, model.classes_)
     twin = OneVsRestClassifier(kind())
     twin.label_binarizer_ = LabelBinarizer(sparse_output=True).fit(
-        [[0] * len(coef), [1] * len(coef)] if model._multilabel else model.classes_)
+        [[0] * n_problems, [1] * n_problems] if model._multilabel else model.classes_)
     twin.classes_ = twin.label_binarizer_.classes_
-    twin.estimators_ = [linear(coef[c:c + 1], intercept[c:c + 1], [0, 1]) for c in range(len(coef))]
+    coef = coef.tocsr() if is_sparse(coef) else coef                     # rows of which are picked
+    twin.estimators_ = [linear(coef[c:c + 1], intercept[c:c + 1], [0, 1]) for c in range(n_problems)]
     return named(twin)
 
 

@@ -5,7 +5,7 @@
 
 In the JSON a number, text, truth value or null stands for itself, and everything else is an object of one name, which
 says what it is: a list, a tuple, a dict (of pairs, as its keys may be numbers), an array, the texts of an array of
-objects, a CSR matrix, a dtype, an estimator. Parameters of an estimator are left out where they are its class's
+objects, a CSR or CSC matrix, a dtype, an estimator. Parameters of an estimator are left out where they are its class's
 defaults.
 """
 
@@ -46,9 +46,10 @@ class Saving:
         if isinstance(value, dict):
             return {"dict": [[self.told(key), self.told(item)] for key, item in value.items()]}
         if hasattr(value, "tocsr"):
-            value = value.tocsr()
+            kind = "csc" if value.format == "csc" else "csr"
+            value = value.asformat(kind)
             parts = (value.data, value.indices, value.indptr)
-            return {"csr": [*(self.array(part) for part in parts), [int(length) for length in value.shape]]}
+            return {kind: [*(self.array(part) for part in parts), [int(length) for length in value.shape]]}
         if isinstance(value, np.ndarray):
             return {"array": self.array(value)} if value.dtype.kind != "O" else {"texts": _texts(value)}
         if isinstance(value, np.dtype):

@@ -2,11 +2,12 @@
 them: the best classes, the softmax."""
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.utils.extmath import safe_sparse_dot
 
 from cmargin._core.rows._predicted_rows import predict_rows
 from cmargin._core.rows._rows import Rows
+from cmargin._core.rows._structure import check_structure
 from cmargin._runtime.aligned import aligned_throughout
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data.arrays import dense, exponent, is_sparse, scaled_rows, stored, top_of
@@ -33,7 +34,7 @@ def predicted(X, coef, intercept, what=SCORES, n_threads=1, n_top=1):
     if getattr(X, "linear_scores", None) is not None:
         return of_scores(_scores_on_device(X, coef, intercept), what, n_top)
     most = max(1, SCORE_ENTRIES // coef.shape[0])
-    if is_read_in_place(X) and not is_sparse(coef):
+    if is_read_in_place(X):
         blocks = (slice(lo, min(lo + most, X.shape[0])) for lo in range(0, X.shape[0], most))
         model, out = _Model(X, coef, intercept, n_threads), None
     else:
@@ -56,14 +57,18 @@ class _Model:
         if not (_has_place_in(X.dtype, stored(coef)) and _has_place_in(X.dtype, intercept)):
             self.dtype = np.dtype(np.float64)
         self.bias = np.ascontiguousarray(intercept, self.dtype)
+        self.rows, self.stored = Rows(aligned_throughout(X)), None
         if is_sparse(coef):
-            self.weights = coef.astype(self.dtype)
-            return
-        self.weights, self.rows = np.ascontiguousarray(coef, self.dtype), Rows(aligned_throughout(X))
+            coef = sp.csc_matrix(coef)
+            check_structure(coef)                        # which may have been set by hand
+            self.stored = (coef.indptr.astype(np.int64), coef.indices.astype(np.int32, copy=False),
+                           coef.data.astype(self.dtype, copy=False))
+            coef = np.empty((0, X.shape[1]))
+        self.weights = np.ascontiguousarray(coef, self.dtype)
         # the transpose is a copy, of more numbers than a few rows have entries
-        by_feature = self.rows.sparse and (self.rows.n_entries >= X.shape[1] or len(coef) == 1)
+        by_feature = self.stored is None and self.rows.sparse and (self.rows.n_entries >= X.shape[1] or len(coef) == 1)
         self.by_feature = np.ascontiguousarray(self.weights.T) if by_feature else None
-        self.n_threads = n_threads if self.rows.n_entries * len(coef) >= SMALL else 1
+        self.n_threads = n_threads if self.rows.n_entries * len(self.bias) >= SMALL else 1
 
     def room(self, n, what, n_top):
         """What is returned of ``n`` rows."""
@@ -73,19 +78,13 @@ class _Model:
 
     def predict(self, X, rows, what, out):
         n = rows.stop - rows.start
-        if is_sparse(self.coef):
-            with np.errstate(over="ignore", invalid="ignore"):
-                scores = safe_sparse_dot(X[rows], self.weights.T, dense_output=True) + self.bias
-            lost = np.flatnonzero(~np.isfinite(scores).all(axis=1))
-            out[...] = of_scores(scores, what, out.shape[1])
-        else:
-            numbers, classes = np.empty((0, 1), self.dtype), np.empty((0, 1), np.int64)
-            numbers, classes = (numbers, out) if what in (BEST, TOP) else (out, classes)
-            flags = np.empty(n, np.uint8)
-            with single_threaded_blas():
-                predict_rows(self.rows, rows.start, n, self.weights, self.by_feature, self.bias, what, self.n_threads,
-                             numbers, classes, flags)
-            lost = np.flatnonzero(flags)
+        numbers, classes = np.empty((0, 1), self.dtype), np.empty((0, 1), np.int64)
+        numbers, classes = (numbers, out) if what in (BEST, TOP) else (out, classes)
+        flags = np.empty(n, np.uint8)
+        with single_threaded_blas():
+            predict_rows(self.rows, rows.start, n, self.weights, self.by_feature, self.bias, what, self.n_threads,
+                         numbers, classes, flags, self.stored)
+        lost = np.flatnonzero(flags)
         if len(lost):
             scores = _scaled_scores(X[lost + rows.start], self.coef, self.intercept, np.finfo(self.dtype).max)
             out[lost] = of_scores(scores.astype(self.dtype), what, out.shape[1])

@@ -26,6 +26,7 @@ from cmargin._estimators.linear_constraints import (
     penalty_within,
 )
 from cmargin._estimators.progress import say
+from cmargin._estimators.pruned import dtype_of, keep_alone, refuse_stored, stores_as_usual, training_tol, within
 from cmargin._estimators.together import solve_all_together
 from cmargin._estimators.validation import NOT_NEGATIVE, InvalidParameterError, check_parameter
 from cmargin._runtime.blas_threads import single_threaded_blas
@@ -180,9 +181,12 @@ class SmSVMFit:
         zero.setflags(write=False)
         self.results = [Result(self._penalty_of(c).start(zero), status="waiting") for c in every]
         self.start, self.checkpointer = None, checkpointer
-        self.kept = KeptWeights(len(labels), self.all_columns, self.occurring, np.float64, sparse=False)
+        if not source.in_memory:
+            refuse_stored(e, "Training on rows that are not in memory")
+        self.prune = within(e)
+        self.kept = KeptWeights(len(labels), self.all_columns, self.occurring, dtype_of(e), self.prune is not None)
         self.in_vain: dict[int, float] = {}      # reads of problems that were not proven side by side
-        self.settings = settings_of(e, clock=self.clock)
+        self.settings = replace(settings_of(e, clock=self.clock), tol=training_tol(e))
         about = ProblemStats(self.problem.loss, self.problem.penalty, p, len(labels), self.warm is not None,
                              may_share=e.callback is None and not checkpointer.active)
         refuse(about, self.settings, source.describe())
@@ -343,6 +347,8 @@ class SmSVMFit:
         """
         yield from self._ways(c, n_threads, parts)
         self.results[c].passes += self.in_vain.pop(c, 0)
+        if c not in self.kept.kept and self.results[c].status not in UNFINISHED and not stores_as_usual(self.estimator):
+            keep_alone(self, c)
         on_class = getattr(self.estimator, "_on_class", None)
         if on_class is not None:
             on_class(self.results[c].gap)
@@ -467,7 +473,7 @@ class SmSVMFit:
         worst = max(short, key=lambda c: self.results[c].gap)
         result, e = self.results[worst], self.estimator
         reason = {"max_passes": f"max_passes={e.max_passes:g}", "max_time": f"max_time={e.max_time} s",
-                  "waiting": f"max_time={e.max_time} s"}
+                  "waiting": f"max_time={e.max_time} s", "rounded": f"coef_dtype={dtype_of(e)!r}"}
         smooth = self.problem.loss.facts["smooth"]
         rounding = "rounding: no step gains any more" if smooth else "rounding: the width is at its smallest"
         why = reason.get(result.status, rounding)

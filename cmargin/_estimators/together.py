@@ -3,8 +3,9 @@
 import numpy as np
 
 from cmargin._estimators.progress import say
+from cmargin._estimators.pruned import BatchPruning
 from cmargin.solvers.explain import sentence
-from cmargin.solvers.newton.label_batches import solve_together
+from cmargin.solvers.newton.label_batches import most_steps, solve_together
 from cmargin.solvers.plan import Outcome, next_stage
 
 
@@ -21,8 +22,10 @@ def solve_all_together(fit):
     try:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             rows = fit.source.lane_rows(fit.weights, l2, l2_bias, len(fit.labels))
-            solve_together(rows, fit.labels.columns(), settings.tol, settings.max_passes, fit.n_threads,
-                           fit._between_slices, lambda batch: hear(fit, batch))
+            positives, most = fit.labels.columns(), most_steps(settings.max_passes)
+            pruning = None if fit.prune is None else BatchPruning(rows, positives, fit.prune, most)
+            solve_together(rows, positives, settings.tol, most, fit.n_threads, fit._between_slices,
+                           lambda batch: hear(fit, batch, pruning))
     except BaseException:
         fit.interrupted.set()
         raise
@@ -30,15 +33,17 @@ def solve_all_together(fit):
     shared.learn(settings)
 
 
-def hear(fit, batch):
-    """The problems of a `Batch` have come to their end."""
+def hear(fit, batch, pruning=None):
+    """The problems of a `Batch` have come to their end; the next batch of them, where weights may go, or None."""
+    if pruning is not None and (following := pruning.after(batch)) is not None:
+        return following
     proven = batch.proven
     for c, w in enumerate(proven.w, batch.lo):
         at = c - batch.lo
         result, tell = fit.results[c], fit._teller(c)
         result.passes = float(proven.steps[at] + 1)
         result.objective, result.dual = float(proven.objective[at]), float(proven.dual[at])
-        if not result.gap <= fit.settings.tol:
+        if not result.gap <= max(fit.settings.tol, fit.prune or 0.0):
             fit.in_vain[c] = result.passes                           # it begins anew, alone
             result.objective, result.dual, result.passes = np.inf, 0.0, 0.0
             continue
@@ -49,3 +54,4 @@ def hear(fit, batch):
                            np.count_nonzero(w), proven.active[at]]]
         if tell is not None:
             tell(result)
+    return None

@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from cmargin._runtime.output import output_file
+from cmargin.data.arrays import dense
 
 if TYPE_CHECKING:
     from cmargin.smsvm import SmSVMClassifier
@@ -56,6 +57,7 @@ def save_liblinear(estimator: Any, path: str | os.PathLike[str]) -> None:
         raise ValueError("A LIBLINEAR model gives a row one label; this one was trained on a label indicator.")
     labels = _whole_labels(model.classes_)
     coef, intercept, posterior = model._linear_form()
+    coef = dense(coef)                               # as the text has it
     squared = getattr(model, "loss", None) == "squared_hinge"
     solver = "L2R_LR" if posterior == "logistic" else "L2R_L2LOSS_SVC" if squared else "L2R_L1LOSS_SVC_DUAL"
     if len(coef) == 1:

@@ -85,8 +85,9 @@ class Restoring:
                 raise ValueError("a list without a name")
             return told
         (kind, content), = told.items()
-        return getattr(self, {"list": "_list", "tuple": "_tuple", "dict": "_dict", "csr": "_csr", "array": "_array",
-                              "texts": "_texts", "dtype": "_dtype", "estimator": "_estimator"}[kind])(content)
+        return getattr(self, {"list": "_list", "tuple": "_tuple", "dict": "_dict", "csr": "_csr", "csc": "_csc",
+                              "array": "_array", "texts": "_texts", "dtype": "_dtype",
+                              "estimator": "_estimator"}[kind])(content)
 
     def _list(self, content):
         return [self._value(item) for item in content]
@@ -110,8 +111,14 @@ class Restoring:
         return np.dtype(str(name))
 
     def _csr(self, content):
+        return self._matrix(sp.csr_matrix, content)
+
+    def _csc(self, content):
+        return self._matrix(sp.csc_matrix, content)
+
+    def _matrix(self, kind, content):
         *parts, shape = content
-        matrix = sp.csr_matrix(tuple(self.arrays[part] for part in parts), shape=tuple(map(int, shape)))
+        matrix = kind(tuple(self.arrays[part] for part in parts), shape=tuple(map(int, shape)))
         check_structure(matrix)
         return matrix
 

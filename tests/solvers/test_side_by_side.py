@@ -171,9 +171,9 @@ def test_an_interrupt_leaves_what_is_proven(monkeypatch):
     X, Y = drawn(1, n_labels=200)
     told = []
 
-    def hear_one(fit, batch):
+    def hear_one(fit, batch, pruning):
         told.extend(range(batch.lo, batch.hi))
-        heard(fit, batch)
+        heard(fit, batch, pruning)
         raise KeyboardInterrupt
 
     heard = together.hear

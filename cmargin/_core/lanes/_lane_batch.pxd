@@ -16,6 +16,7 @@ cdef extern from "_lanes.h" nogil:
                        float *G) noexcept
     void lane_dots(Py_ssize_t m, const float *A, const float *B, double *sums) noexcept
     void lane_turn(Py_ssize_t m, const float *beta, const float *Z, float *D) noexcept
+    void lane_mask(Py_ssize_t m, const float *M, float *A) noexcept
     void lane_scale(Py_ssize_t m, const float *scale, const float *G, float *Z) noexcept
     void proven_line(Py_ssize_t n, const double *T, const float *Y, const double *s, const double *b,
                      double *sums) noexcept
@@ -52,6 +53,7 @@ cdef struct lane_batch:
     const int64_t *positives         # the rows that have a label
     const float *inverse             # (m, m) of the curvature that all problems share, or NULL:
     const float *scale               # (m,) that of its diagonal
+    const float *start               # (n_labels, m) the first directions, outside of whose entries w stays 0, or NULL
     double l2
     double l2_bias                   # 0 where the intercept is free
     bint intercept
@@ -68,6 +70,7 @@ cdef struct lane_batch:
     float *G
     float *before
     float *Z
+    float *M                    # 1 where a weight may be other than 0, else 0; with ``start`` alone
     float *T
     float *Q
     float *Y
@@ -75,6 +78,7 @@ cdef struct lane_batch:
     Py_ssize_t label[LANES]     # -1: idle
     Py_ssize_t steps[LANES]
     bint fresh[LANES]           # whether no direction was taken yet
+    bint given[LANES]           # whether D is where to start, and Q not yet its scores
     float t[LANES]
     float b[LANES]
     float beta[LANES]

@@ -52,10 +52,10 @@ cdef void back(lane_batch *at, const float *R, float *out) noexcept nogil:
 # ---------------------------------------------------------------- lanes
 
 cdef void open_lane(lane_batch *at, Py_ssize_t lane) noexcept nogil:
-    # the next problem from w = 0, or nothing: its rows are negative, with slack, then
+    # the next problem from w = 0, its first direction the weights to start from, or nothing: rows are negative then
     cdef Py_ssize_t label = at.next if at.next < at.last else -1, i
     cdef int64_t place
-    at.label[lane], at.steps[lane], at.fresh[lane] = label, 0, True
+    at.label[lane], at.steps[lane], at.fresh[lane], at.given[lane] = label, 0, True, False
     at.t[lane] = at.b[lane] = at.beta[lane] = 0
     for i in range(at.rows.n):
         at.Y[i * LANES + lane] = -1
@@ -67,6 +67,11 @@ cdef void open_lane(lane_batch *at, Py_ssize_t lane) noexcept nogil:
     at.next += 1
     for place in range(at.positive_starts[label], at.positive_starts[label + 1]):
         at.Y[at.positives[place] * LANES + lane] = 1
+    if at.start != NULL:
+        at.given[lane] = True
+        for i in range(at.rows.m):
+            at.D[i * LANES + lane] = at.start[label * at.rows.m + i]
+            at.M[i * LANES + lane] = at.D[i * LANES + lane] != 0
 
 
 cdef void close_lane(lane_batch *at, Py_ssize_t lane) noexcept nogil:
@@ -166,6 +171,8 @@ cdef void turn(lane_batch *at) noexcept nogil:
             if not beta * gd[lane] < gz[lane] or not isfinite(beta):
                 beta = 0
         at.fresh[lane] = beta == 0
+        if at.given[lane]:                                   # it keeps the direction that it has
+            beta, at.given[lane] = 1, False
         at.beta[lane], at.length[lane] = <float> beta, gz[lane]
     lane_turn(m, at.beta, at.Z, at.D)
 
@@ -176,6 +183,8 @@ cdef void next_directions(lane_batch *at) noexcept nogil:
         lane_scale(m, at.scale, at.G, at.Z)
     else:
         gemm(NO_TRANS, NO_TRANS, m, LANES, m, 1.0, at.inverse, m, at.G, LANES, 0.0, at.Z, LANES)
+    if at.start != NULL:
+        lane_mask(m, at.M, at.Z)
     turn(at)
     memcpy(at.before, at.G, m * LANES * sizeof(float))
     times(at, at.D, at.Q)
@@ -191,6 +200,8 @@ cdef void step(lane_batch *at) noexcept nogil:
     lane_slopes(n, at.T, at.Q, at.Y, at.s_single, at.t, at.b, at.R)
     back(at, at.R, at.G)
     lane_gradient(m, at.t, at.D, <float> at.l2, <float> (1.0 / n), at.W, at.G)
+    if at.start != NULL:
+        lane_mask(m, at.M, at.G)
     lane_dots(m, at.G, at.G, square)
     lane_dots(m, at.W, at.W, norm)
     for lane in range(LANES):
@@ -198,9 +209,10 @@ cdef void step(lane_batch *at) noexcept nogil:
             continue
         at.steps[lane] += 1
         at_work = True
-        if is_over(at, lane, square[lane], norm[lane]):
-            close_lane(at, lane)
-            open_lane(at, lane)
+        if at.given[lane] or is_over(at, lane, square[lane], norm[lane]):
+            if not at.given[lane]:
+                close_lane(at, lane)
+                open_lane(at, lane)
             for j in range(m):
                 at.G[j * LANES + lane] = 0                   # it stays where it is until its slopes are known
     if at_work:
@@ -333,6 +345,37 @@ cdef class SingleRows:
         at.column_starts, at.column_rows, at.column_values = &column_starts[0], &column_rows[0], &column_values[0]
         self.keep = by_rows, by_columns
 
+    def times(self, const float[:, ::1] W, float[:, ::1] out):
+        """out = X W; W (m, `LANE_COUNT`)."""
+        must_fit(W.shape[0] == self.rows.m and out.shape[0] == self.rows.n and W.shape[1] == out.shape[1] == LANES,
+                 "SingleRows.times")
+        with nogil:
+            lane_products(self.rows.starts, self.rows.columns, self.rows.values, self.rows.n, &W[0, 0], &out[0, 0])
+
+    def back(self, const float[:, ::1] R, float[:, ::1] out):
+        """out = X' R; R (n, `LANE_COUNT`)."""
+        must_fit(R.shape[0] == self.rows.n and out.shape[0] == self.rows.m and R.shape[1] == out.shape[1] == LANES,
+                 "SingleRows.back")
+        with nogil:
+            lane_products(self.rows.column_starts, self.rows.column_rows, self.rows.column_values, self.rows.m,
+                          &R[0, 0], &out[0, 0])
+
+
+def squared_hinges(const float[:, ::1] T, const float[:, ::1] Y, const float[::1] s, const float[::1] b,
+                   double[::1] sums_out):
+    """Sums over the rows of s max(0, 1 - Y (T + b))^2, (LANE_COUNT,); T, Y (n, LANE_COUNT), s (n,), b (LANE_COUNT,)."""
+    cdef float t[LANES]
+    cdef double sums[6 * LANES]
+    cdef Py_ssize_t lane
+    must_fit(T.shape[0] == Y.shape[0] == s.shape[0] > 0
+             and T.shape[1] == Y.shape[1] == b.shape[0] == sums_out.shape[0] == LANES, "squared_hinges")
+    for lane in range(LANES):
+        t[lane] = 0
+    with nogil:
+        lane_line(T.shape[0], &T[0, 0], &T[0, 0], &Y[0, 0], &s[0], t, &b[0], sums)
+    for lane in range(LANES):
+        sums_out[lane] = sums[5 * LANES + lane]
+
 
 class Proven:
     """What is known of problems: ``w`` (n_labels, m) float32, ``b``, ``steps``, ``objective``, ``dual``, and how many
@@ -348,7 +391,8 @@ cdef class LaneBatch(Worker):
     """Problems whose rows are in ``positives``, CSC; what is found of them goes into ``out``, `Proven`.
 
     ``s`` (n,): weights of mean 1; ``inverse`` (m, m) or ``scale`` (m,): of the curvature; ``l2_bias``: None without an
-    intercept, 0 where it is free; ``most``: steps of a problem.
+    intercept, 0 where it is free; ``most``: steps of a problem. ``start`` (n_labels, m), or None: the first direction,
+    from w = 0; weights that are 0 in it stay 0, and ``tol`` is then of the problem of the others.
     """
 
     cdef lane_batch at
@@ -356,10 +400,11 @@ cdef class LaneBatch(Worker):
 
     def __init__(self, SingleRows rows, Rows X, const double[::1] s, const float[::1] s_single,
                  const int64_t[::1] positive_starts, const int64_t[::1] positives, const float[:, ::1] inverse,
-                 const float[::1] scale, double l2, l2_bias, double tol, Py_ssize_t most, out):
+                 const float[::1] scale, double l2, l2_bias, double tol, Py_ssize_t most, out,
+                 const float[:, ::1] start=None):
         cdef lane_batch *at = &self.at
         cdef Py_ssize_t n = rows.rows.n, m = rows.rows.m, lane
-        cdef float[::1] single = np.zeros((5 * m + 4 * n) * LANES, np.float32)
+        cdef float[::1] single = np.zeros((5 * m + 4 * n + (m if start is not None else 0)) * LANES, np.float32)
         cdef double[::1] double_ = np.zeros((m + n) * PROVEN)
         cdef float[:, ::1] w = out.w
         cdef double[::1] b = out.b, objective = out.objective, dual = out.dual
@@ -367,9 +412,10 @@ cdef class LaneBatch(Worker):
         must_fit(X.sparse and X.view.n_rows == n and X.view.n_features == m and s.shape[0] == s_single.shape[0] == n
                  and 0 < w.shape[0] == positive_starts.shape[0] - 1 and w.shape[1] == m
                  and (inverse is not None or scale.shape[0] == m)
+                 and (start is None or (start.shape[0] == w.shape[0] and start.shape[1] == m))
                  and (inverse is None or inverse.shape[0] == inverse.shape[1] == m), "LaneBatch")
         self.keep = [rows, X, s, s_single, positive_starts, positives, inverse, scale, single, double_, w, b, objective,
-                     dual, steps, active]
+                     dual, steps, active, start]
         at.rows, at.X, at.s, at.s_single = &rows.rows, &X.view, &s[0], &s_single[0]
         at.positive_starts = &positive_starts[0]
         at.positives = &positives[0] if positives.shape[0] > 0 else NULL
@@ -382,6 +428,7 @@ cdef class LaneBatch(Worker):
         at.before, at.Z = at.W + 3 * m * LANES, at.W + 4 * m * LANES
         at.T = at.W + 5 * m * LANES
         at.Q, at.Y, at.R = at.T + n * LANES, at.T + 2 * n * LANES, at.T + 3 * n * LANES
+        at.M, at.start = at.R + n * LANES, &start[0, 0] if start is not None else NULL
         at.V, at.P = &double_[0], &double_[m * PROVEN]
         at.w_of, at.b_of, at.steps_of, at.active_of = &w[0, 0], &b[0], &steps[0], &active[0]
         at.objective_of, at.dual_of, at.stage = &objective[0], &dual[0], STEPS

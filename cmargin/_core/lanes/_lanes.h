@@ -114,6 +114,11 @@ CLONES static void lane_turn(ptrdiff_t m, const float *beta, const float *Z, flo
         for (int l = 0; l < LANE_COUNT; l++) D[l] = beta[l] * D[l] - Z[l];
 }
 
+/* A = M A */
+CLONES static void lane_mask(ptrdiff_t m, const float *M, float *A) {
+    for (ptrdiff_t at = 0; at < m * LANE_COUNT; at++) A[at] *= M[at];
+}
+
 /* Z = scale_j G_j */
 CLONES static void lane_scale(ptrdiff_t m, const float *scale, const float *G, float *Z) {
     for (ptrdiff_t j = 0; j < m; j++, G += LANE_COUNT, Z += LANE_COUNT)

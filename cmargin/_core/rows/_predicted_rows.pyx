@@ -7,7 +7,7 @@ Everything is of the type of the weights, to which rows of another are converted
 import numpy as np
 
 from cython cimport floating
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 from cmargin._core.linalg._blas cimport NO_TRANS, TRANS, gemm, gemv
@@ -44,7 +44,10 @@ cdef struct prediction_plan:
     bint by_columns             # dense rows that lie column by column
     Py_ssize_t copy_size        # of one thread's,
     Py_ssize_t room_size
-    const void *weights         # IN    (n_classes, n_features)
+    const void *weights         # IN    (n_classes, n_features), or NULL where those that are 0 are not stored:
+    const int64_t *stored       # IN    (n_features + 1,) where the weights of a feature begin,
+    const int32_t *of_class     # IN    whose each is,
+    const void *stored_values   # IN    and what it is
     const void *by_feature      # IN    the same (n_features, n_classes), or NULL
     const void *bias            # IN    (n_classes,)
     void *numbers               # OUT   (n_rows, n_classes) scores or shares, or NULL; as all OUT, from `first` on
@@ -75,6 +78,33 @@ cdef void add_sparse_scores(const prediction_plan *plan, Py_ssize_t first, Py_ss
                     out[i * k + c] += value * of_column[c * m]
 
 
+cdef void add_stored(const prediction_plan *plan, Py_ssize_t feature, floating x, floating *out) noexcept nogil:
+    # out (n_classes,) += x times the weights of the feature
+    cdef const floating *values = <const floating *> plan.stored_values
+    cdef int64_t at
+    for at in range(plan.stored[feature], plan.stored[feature + 1]):
+        out[plan.of_class[at]] += x * values[at]
+
+
+cdef void add_scores_of_stored(const prediction_plan *plan, Py_ssize_t first, Py_ssize_t n, floating *copy,
+                               floating *out) noexcept nogil:
+    # out (n, n_classes) += X V' of weights of which those that are 0 are not stored
+    cdef const rows_view *X = &plan.X
+    cdef Py_ssize_t k = plan.n_classes, m = X.n_features, i, j, stride = 0
+    cdef const floating *tile
+    cdef int64_t entry
+    if X.starts != NULL:
+        for i in range(n):
+            for entry in range(X.starts[first + i], X.starts[first + i + 1]):
+                add_stored(plan, column_of(X, entry), <floating> value_at(X, entry), out + i * k)
+        return
+    tile = dense_tile(X, first, 1, n, copy, &stride)
+    for i in range(n):
+        for j in range(m):
+            if tile[i * stride + j] != 0:
+                add_stored(plan, j, tile[i * stride + j], out + i * k)
+
+
 cdef void tile_scores(const prediction_plan *plan, Py_ssize_t first, Py_ssize_t n, floating *copy,
                       floating *out) noexcept nogil:
     # out (n, k) = b + X V'
@@ -86,6 +116,9 @@ cdef void tile_scores(const prediction_plan *plan, Py_ssize_t first, Py_ssize_t 
     while filled < n:                   # twice as many with every call, as one a row takes longer than a few classes do
         memcpy(out + filled * k, out, min(filled, n - filled) * k * sizeof(floating))
         filled *= 2
+    if weights == NULL:
+        add_scores_of_stored(plan, first, n, copy, out)
+        return
     if X.starts != NULL:
         add_sparse_scores(plan, first, n, weights, <const floating *> plan.by_feature, out)
         return
@@ -136,21 +169,26 @@ cdef void do_double(void *of, Py_ssize_t at, int thread) noexcept nogil:
 
 def predict_rows(Rows rows, Py_ssize_t first, Py_ssize_t n, const floating[:, ::1] weights, by_feature,
                  const floating[::1] bias, int what, int n_threads, floating[:, ::1] numbers, int64_t[:, ::1] classes,
-                 uint8_t[::1] lost):
+                 uint8_t[::1] lost, stored=None):
     """One `prediction` of rows first .. first + n - 1; in ``lost`` (n,) which have a score that is no finite number.
 
     ``numbers`` (n, n_classes) receives scores or shares, ``classes`` (n, how many are asked for) the classes of the
     largest; the other one has no rows. ``weights`` (n_classes, n_features); ``by_feature``: their transpose, or None,
-    which a few CSR rows do without. What rows that are lost receive has no meaning.
+    which a few CSR rows do without. ``stored``: starts, classes and values of a CSC matrix (n_classes, n_features) in
+    place of ``weights``, which has no rows then. What rows that are lost receive has no meaning.
     """
     cdef prediction_plan plan
-    cdef Py_ssize_t m = rows.view.n_features, k = weights.shape[0], n_tiles
+    cdef Py_ssize_t m = rows.view.n_features, k = bias.shape[0], n_tiles
+    cdef const int64_t[::1] starts
+    cdef const int32_t[::1] of_class
+    cdef const floating[::1] values
     cdef const floating[:, ::1] transposed = by_feature
     cdef const floating *like = NULL
     cdef floating[::1] copy, room
     cdef bint of_classes = what == BEST or what == TOP
-    must_fit(k >= 1 and m >= 1 and weights.shape[1] == m and bias.shape[0] == k and SCORES <= what <= SOFTMAX
-             and 0 <= first <= first + n <= rows.view.n_rows and lost.shape[0] == n and n_threads >= 1, "predict_rows")
+    must_fit(k >= 1 and m >= 1 and weights.shape[1] == m and weights.shape[0] == (k if stored is None else 0)
+             and SCORES <= what <= SOFTMAX and 0 <= first <= first + n <= rows.view.n_rows and lost.shape[0] == n
+             and n_threads >= 1, "predict_rows")
     must_fit(by_feature is None or (transposed.shape[0] == m and transposed.shape[1] == k), "predict_rows, by_feature")
     if of_classes:
         must_fit(classes.shape[0] == n and 1 <= classes.shape[1] <= (1 if what == BEST else k), "predict_rows, classes")
@@ -160,9 +198,9 @@ def predict_rows(Rows rows, Py_ssize_t first, Py_ssize_t n, const floating[:, ::
         return
     plan.X, plan.first, plan.n_rows = rows.view, first, n
     plan.what, plan.n_classes, plan.n_top = what, k, classes.shape[1]
-    plan.by_columns = (not rows.sparse and plan.X.row_stride == 1 and plan.X.column_stride >= rows.view.n_rows and m > 1
-                       and stored_as(&plan.X, like))
-    plan.few = not rows.sparse and not plan.by_columns and few_pay(k, m, floating is float)
+    plan.by_columns = (not rows.sparse and stored is None and plan.X.row_stride == 1
+                       and plan.X.column_stride >= rows.view.n_rows and m > 1 and stored_as(&plan.X, like))
+    plan.few = not rows.sparse and stored is None and not plan.by_columns and few_pay(k, m, floating is float)
     plan.tile = max(LEAST_ROWS, min(MOST_ROWS, TILE_NUMBERS // max(k, 1 if rows.sparse else m)))
     n_tiles = (n + plan.tile - 1) // plan.tile
     n_threads = <int> min(n_threads, n_tiles)
@@ -170,7 +208,14 @@ def predict_rows(Rows rows, Py_ssize_t first, Py_ssize_t n, const floating[:, ::
     plan.room_size = min(plan.tile, n) * k if of_classes else 1
     dtype = np.float32 if floating is float else np.float64
     copy, room = np.empty(n_threads * plan.copy_size, dtype), np.empty(n_threads * plan.room_size, dtype)
-    plan.weights, plan.bias, plan.by_feature = &weights[0, 0], &bias[0], NULL
+    plan.weights, plan.bias, plan.by_feature = &weights[0, 0] if stored is None else NULL, &bias[0], NULL
+    plan.stored, plan.of_class, plan.stored_values = NULL, NULL, NULL
+    if stored is not None:
+        starts, of_class, values = stored
+        must_fit(starts.shape[0] == m + 1 and of_class.shape[0] == values.shape[0] == starts[m], "predict_rows, stored")
+        plan.stored = &starts[0]
+        if values.shape[0] > 0:
+            plan.of_class, plan.stored_values = &of_class[0], &values[0]
     plan.copy, plan.room, plan.lost, plan.numbers, plan.classes = &copy[0], &room[0], &lost[0], NULL, NULL
     if by_feature is not None:
         plan.by_feature = &transposed[0, 0]

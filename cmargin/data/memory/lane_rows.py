@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from cmargin._core.lanes._lane_batch import LANE_COUNT, LaneBatch, Proven, SingleRows
+from cmargin._core.lanes._lane_batch import LANE_COUNT, LaneBatch, Proven, SingleRows, squared_hinges
 
 PAIRED = 2                    # batches come in pairs, for two threads to be even,
 PROBLEMS_PER_LANE = 4         # of about so many problems for every lane: the last ones of a batch leave lanes idle
@@ -37,7 +37,8 @@ class LaneRows:
         self.s = np.ones(self.n) if weights is None else np.ascontiguousarray(weights, float)
         self.s_single = self.s.astype(np.float32)
         single = sp.csr_matrix((X.data.astype(np.float32, copy=False), X.indices, X.indptr), shape=X.shape)
-        self.rows = SingleRows(self.n, self.m, arrays_of(single), arrays_of(single.tocsc()))
+        self.by_rows, self.by_columns = arrays_of(single), arrays_of(single.tocsc())
+        self.rows, self.squared = SingleRows(self.n, self.m, self.by_rows, self.by_columns), None
         self.inverse, self.scale = inverse_curvature(single, self.s, l2, l2_bias, n_problems)
 
     def batches(self, positives, tol, most):
@@ -51,13 +52,55 @@ class LaneRows:
         ends = np.linspace(0, n_problems, n_batches + 1).astype(int).tolist()
         return [partial(self.batch, positives, tol, most, lo, hi) for lo, hi in pairwise(ends)]
 
-    def batch(self, positives, tol, most, lo, hi):
-        """`Batch` of problems lo .. hi - 1."""
+    def batch(self, positives, tol, most, lo, hi, start=None):
+        """`Batch` of problems lo .. hi - 1; of those of ``start``'s columns that are not 0, from there, where it is
+        given, (hi - lo, m)."""
         starts, proven = positives.indptr[lo:hi + 1].astype(np.int64), Proven(hi - lo, self.m)
         rows = positives.indices[starts[0]:starts[-1]].astype(np.int64)
         worker = LaneBatch(self.rows, self.X, self.s, self.s_single, starts - starts[0], rows, self.inverse, self.scale,
-                           self.l2, self.l2_bias, tol, most, proven)
+                           self.l2, self.l2_bias, tol, most, proven, start)
         return Batch(lo, hi, worker, proven)
+
+
+    def in_lanes(self, positives, b):
+        """`InLanes`: at most as many problems as there are lanes, ``positives`` (n, B) theirs."""
+        if self.squared is None:
+            starts, rows, values = self.by_columns
+            self.squared = SingleRows(self.n, self.m, self.by_rows, (starts, rows, values * values))
+        return InLanes(self, positives, b)
+
+
+class InLanes:
+    """Problems at weights (m, B) and intercepts ``b`` (B,), evaluated in single precision."""
+
+    def __init__(self, rows, positives, b):
+        self.rows, self.b = rows, b.astype(np.float32)
+        self.Y = np.full((rows.n, LANE_COUNT), -1, np.float32)
+        self.Y[positives.nonzero()] = 1
+
+    def objective(self, W):
+        """(B,)"""
+        rows, losses = self.rows, np.empty(LANE_COUNT)
+        squared_hinges(self._scores(W), self.Y, rows.s_single, self._in_lanes(self.b[None])[0], losses)
+        of_b = (rows.l2_bias or 0.0) * np.square(self.b, dtype=float)
+        return losses[:len(self.b)] / rows.n + (rows.l2 * np.einsum("jl,jl->l", W, W, dtype=float) + of_b) / 2
+
+    def bend(self, W):
+        """(m, B) curvature in every weight: l2 and twice the mean square of its column over the rows with slack."""
+        rows, out = self.rows, np.empty((self.rows.m, LANE_COUNT), np.float32)
+        slack = self.Y * (self._scores(W) + self._in_lanes(self.b[None])) < 1
+        rows.squared.back(np.where(slack, rows.s_single[:, None], np.float32(0)), out)
+        return rows.l2 + 2 / rows.n * out[:, :len(self.b)].astype(float)
+
+    def _scores(self, W):
+        out = np.empty((self.rows.n, LANE_COUNT), np.float32)
+        self.rows.rows.times(self._in_lanes(W), out)
+        return out
+
+    def _in_lanes(self, A):
+        out = np.zeros((len(A), LANE_COUNT), np.float32)
+        out[:, :len(self.b)] = A
+        return out
 
 
 def arrays_of(A):

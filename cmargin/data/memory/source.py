@@ -4,7 +4,7 @@ import numpy as np
 
 from cmargin._core.rows._rows import Rows
 from cmargin._runtime.aligned import aligned_throughout
-from cmargin.data.arrays import dense
+from cmargin.data.arrays import dense, squares
 from cmargin.data.memory.dual_rows import DualRows
 from cmargin.data.memory.joint_rows import JointRows
 from cmargin.data.memory.lane_rows import LaneRows
@@ -91,6 +91,19 @@ class MemorySource(Described):
             self._rows_in_columns = np.maximum(np.bincount(self.X.indices, minlength=self.n_features), 1)
         X = self.X[rows]
         return X.multiply(X) @ (1 / self._rows_in_columns)
+
+    def scores(self, W):
+        """(n, B) X W of weights (m, B)."""
+        return self.X @ W
+
+    def sums_of_squares(self, h):
+        """(m, B) sums over the rows of h_i x_ij^2, h (n, B)."""
+        if self.sparse:
+            return squares(self.unrepeated().X).T @ h
+        found, at_once = np.zeros((self.n_features, h.shape[1])), max(1, (1 << 18) // self.n_features)
+        for lo in range(0, self.n_rows, at_once):            # a few rows are squared at a time
+            found += squares(self.X[lo:lo + at_once]).T @ h[lo:lo + at_once]
+        return found
 
     def unrepeated(self):
         """This data source, or a copy that stores no entry in parts, which would be squared apart.

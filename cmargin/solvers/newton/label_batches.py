@@ -8,13 +8,17 @@ from cmargin.solvers import cost
 from cmargin.solvers.newton.slices import SLICE
 
 
-def solve_together(rows, positives, tol, max_passes, n_threads, between, hear):
+def most_steps(max_passes):
+    """Of a problem side by side with others."""
+    return int(min(cost.MOST_PRODUCTS, cost.TRIAL_SHARE * max_passes))
+
+
+def solve_together(rows, positives, tol, most, n_threads, between, hear):
     """Bring all problems to their ends; ``rows``: a data source's `lane_rows`; ``positives``: (n, n_problems) CSC.
 
     ``between()`` is asked between two slices, and an answer ends the work. ``hear(batch)``: the problems of that
-    `Batch` are at their ends.
+    `Batch` are at their ends; what follows of them, another one or None. ``most``: steps of a problem.
     """
-    most = int(min(cost.MOST_PRODUCTS, cost.TRIAL_SHARE * max_passes))
     at_work, waiting = [], iter(rows.batches(positives, tol, most))
     while True:
         while len(at_work) < n_threads and (make := next(waiting, None)) is not None:
@@ -22,8 +26,6 @@ def solve_together(rows, positives, tol, max_passes, n_threads, between, hear):
         if not at_work or between():
             return
         advance_all([batch.worker for batch in at_work], perf_counter() + SLICE, n_threads)
-        for batch in at_work:
-            if batch.worker.ended:
-                hear(batch)
-        at_work = [batch for batch in at_work if not batch.worker.ended]
+        following = [hear(batch) if batch.worker.ended else batch for batch in at_work]
+        at_work = [batch for batch in following if batch is not None]
         give_way()

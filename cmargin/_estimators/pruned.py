@@ -1,0 +1,129 @@
+"""``prune`` and ``coef_dtype`` of SmSVM: weights of which zeros are left out, or in single precision, proven as stored.
+
+The bound of a problem holds whatever its weights, so that the gap of pruned ones is that of their objective.
+"""
+
+import numpy as np
+
+from cmargin._core.lanes._lane_batch import LANE_COUNT
+from cmargin._core.losses._losses import evaluate
+from cmargin._estimators.by_column import refuse_by_column
+from cmargin._estimators.validation import check_parameter
+from cmargin.solvers.pruning import pruned
+
+LARGEST = {"float64": np.finfo(np.float64).max, "float32": np.finfo(np.float32).max}
+
+
+def check_stored(estimator):
+    """Raise unless ``prune`` and ``coef_dtype`` are what they must be and go with the other parameters."""
+    below_1 = (0.0, np.nextafter(1.0, 0.0), "(0.0, 1.0)")
+    check_parameter(estimator, "prune", estimator.prune, real=below_1, flag=True)
+    check_parameter(estimator, "coef_dtype", estimator.coef_dtype, options=tuple(LARGEST))
+    if within(estimator) is not None:
+        refuse_by_column(estimator, "prune=")
+
+
+def within(estimator):
+    """The relative gap within which weights may go, or None: none do."""
+    prune = getattr(estimator, "prune", False)           # a regressor has none
+    if isinstance(prune, (bool, np.bool_)):
+        return float(estimator.tol) if prune else None
+    return float(prune)
+
+
+def dtype_of(estimator):
+    return getattr(estimator, "coef_dtype", "float64")
+
+
+def stores_as_usual(estimator):
+    return within(estimator) is None and dtype_of(estimator) == "float64"
+
+
+def refuse_stored(estimator, what):
+    """Raise where weights are pruned, or in single precision."""
+    if not stores_as_usual(estimator):
+        raise ValueError(f"{what} needs prune=False and coef_dtype='float64'; got prune={estimator.prune!r} and "
+                         f"coef_dtype={estimator.coef_dtype!r}.")
+
+
+def training_tol(estimator):
+    """The gap to train to: half of what may be lost at most, so that weights can go for the rest."""
+    most = within(estimator)
+    return estimator.tol if most is None else min(estimator.tol, most / 2)
+
+
+def largest_objective(dual, most):
+    """(B,) whose gap above ``dual`` is ``most``."""
+    return np.asarray(dual) / (1 - most)
+
+
+# ---------------------------------------------------------------- problems side by side
+
+class BatchPruning:
+    """What follows a `Batch` whose weights may go: they go, and those that are left are trained again, by turns.
+
+    Training again gives back a part of what the zeros cost, as much as nine tenths with labels of few rows, for which
+    more weights go next time. It ends after the fifth time, or where fewer than a twentieth of the weights went.
+    """
+
+    def __init__(self, rows, positives, most, max_steps):
+        self.rows, self.positives, self.most, self.max_steps = rows, positives, most, max_steps
+        self.best = {}               # of problems at work: `Proven` of the best weights, and how often some went
+
+    def after(self, batch):
+        """The next `Batch` of the same problems, or None: ``batch.proven`` then is of the weights to keep."""
+        best, times = self.best.pop(batch.lo, (batch.proven, 0))
+        left = np.count_nonzero(best.w)
+        if times:
+            self._take(best, batch.proven)
+        if times == 5 or (times and np.count_nonzero(best.w) > 0.95 * left):
+            batch.proven = best
+            return None
+        self.best[batch.lo] = best, times + 1
+        start = np.empty_like(best.w)
+        for lo in range(0, len(start), LANE_COUNT):
+            here = slice(lo, min(lo + LANE_COUNT, len(start)))
+            start[here] = self._pruned(best, batch.lo, here)
+        return self.rows.batch(self.positives, self.most / 8, self.max_steps, batch.lo, batch.hi, start)
+
+    def _take(self, best, found):
+        best.steps += found.steps
+        np.maximum(best.dual, found.dual, out=best.dual)
+        good = found.objective <= largest_objective(best.dual, self.most)
+        for name in ("w", "b", "objective", "active"):
+            getattr(best, name)[good] = getattr(found, name)[good]
+
+    def _pruned(self, best, first, here):
+        problems = self.rows.in_lanes(self.positives[:, first + here.start:first + here.stop], best.b[here])
+        W = np.ascontiguousarray(best.w[here].T)
+        return pruned(W, problems.bend(W), problems.objective, largest_objective(best.dual[here], self.most)).T
+
+
+# ---------------------------------------------------------------- a problem that was solved alone
+
+def keep_alone(fit, c):
+    """Prune, or round, the weights of problem ``c`` of a `SmSVMFit`, which is at its end, and keep them."""
+    result, most, dtype = fit.results[c], within(fit.estimator), dtype_of(fit.estimator)
+    penalty, loss = fit.problem.penalty, fit.problem.loss
+    b, y = result.w[fit.m:], fit.labels[c]
+    s = np.ones(fit.n) if fit.weights is None else fit.weights
+
+    def at(W):
+        value, slope, curvature = np.empty((3, fit.n))
+        evaluate(loss.id, y * (fit.source.scores(W)[:, 0] + b.sum()), value, slope, curvature, *loss.numbers)
+        return value, slope, curvature
+
+    def objective(W):
+        return np.array([s @ at(W)[0] / fit.n + penalty.value(np.append(W[:, 0], b)[:fit.free])])
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        W = np.clip(result.w[:fit.m, None], -LARGEST[dtype], LARGEST[dtype]).astype(dtype)
+        if most is not None:
+            _, slope, curvature = at(W)                  # of a loss without curvature, rows with a slope stand for it
+            bend = s * (curvature if curvature.any() else slope != 0)
+            bend = penalty.l2 + fit.source.sums_of_squares(bend[:, None]) / fit.n
+            W = pruned(W, bend, objective, largest_objective([result.dual], most))
+        result.objective = float(objective(W)[0])
+    if result.status in ("converged", "decrement") and result.gap > max(fit.estimator.tol, most or 0.0):
+        result.status = "rounded"
+    fit.kept.keep(c, W[:, 0], b.sum())
