@@ -223,7 +223,7 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         ----------
         X : (n_samples, n_features) array or sparse matrix
             float32 and float64, C or F order, memory-mapped, CSR: without a copy. Other numbers become float64. Or
-            paths of files or a Dask array or frame, as `SmSVMClassifier.fit` takes them.
+            paths of files, a Dask array or frame, or a tensor, as `SmSVMClassifier.fit` takes them.
         y : (n_samples,) or (n_samples, n_targets) numbers
             Targets, each with weights of its own; or paths of .npy files, or the name of a column or array of
             them, where X is in files.
@@ -238,13 +238,11 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         Raises
         ------
         ValueError
-            For parameters, shapes, NaN, infinities, negative weights, targets that are no numbers; rows on a device.
+            For parameters, shapes, NaN, infinities, negative weights, targets that are no numbers.
         """
         return self._fit(X, y, sample_weight, comm)
 
     def _train(self, source, sample_weight, begin, checkpointer):
-        if source.storage == "device":
-            source.refuse(type(self).__name__)
         weight, total_weight = None, float(source.n_rows)
         if sample_weight is not None:
             given = _check_sample_weight(sample_weight, source.y, dtype=np.float64, ensure_non_negative=True)

@@ -69,8 +69,8 @@ class DataSource(Protocol):
         """`RowPass` of the problem ``signed_weight``, (n_rows,): sample weights with the signs of the class.
 
         ``offset``: (n_rows,) t_i of slacks u_i = t_i - y_i <w, x_i>, None: 1 in every row. A target t of a regression
-        has signed weight s, a base margin b of a class the offset 1 - y b. Only sources in memory or in files take it;
-        shards have it beside their labels.
+        has signed weight s, a base margin b of a class the offset 1 - y b. Shards have it beside their labels; a
+        device takes none of the hinge.
         """
 
     def reduced(self, least=0.0):

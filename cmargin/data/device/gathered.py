@@ -8,8 +8,9 @@ from cmargin.data.device.losses import SmoothedHinge
 from cmargin.data.device.rows import DeviceRows
 
 
-def sample_of(rows, signed_weight, positives, negatives, seed, column_weight=None):
-    """Rows drawn on the device as `_core/rows/_row_sample.pyx` draws them, and their signed weights over the chances.
+def sample_of(rows, signed_weight, positives, negatives, seed, column_weight=None, offset=None):
+    """Rows drawn on the device as `_core/rows/_row_sample.pyx` draws them, their signed weights over the chances, and
+    offsets, or None.
 
     Where the device has no double precision, a row whose number lies within rounding of its probability may be chosen
     here and not there.
@@ -23,7 +24,9 @@ def sample_of(rows, signed_weight, positives, negatives, seed, column_weight=Non
         chance = chance * (least + (1 - least) * xp.where(squares < longest, squares, longest))       # NaN is long too
     there = xp.nonzero(are_chosen(rows, seed, chance))[0]
     chance = xp.take(chance, there)
-    return DeviceRows(xp.take(rows.X, there, axis=0)), xp.take(signed_weight, there) / xp.where(chance > 1, 1.0, chance)
+    return (DeviceRows(xp.take(rows.X, there, axis=0)),
+            xp.take(signed_weight, there) / xp.where(chance > 1, 1.0, chance),
+            None if offset is None else xp.take(offset, there))
 
 
 def of_sides(xp, signed_weight, positives, negatives):

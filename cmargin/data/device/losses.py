@@ -112,6 +112,70 @@ def dual_curvature(xp, a, u, inverse):
     return positive(xp, 0.5 - (a - 0.5) * (u * inverse)) * inverse
 
 
+class SmoothedKinks:
+    """The same of a residual u with a kink on either side of 0: two smoothed hinges, ``_two_kinks.h``.
+
+    ``sides``: (up, down, e), as of `Loss`; ``width`` is a number.
+    """
+
+    def __init__(self, xp, u, width, sides):
+        self.xp, self.u, self.sides = xp, u, sides
+        self.up, self.down = SmoothedHinge(xp, u - sides[2], width), SmoothedHinge(xp, -u - sides[2], width)
+        root = (width * width + sides[2] * sides[2]) ** 0.5
+        self.both = (1 - sides[2] / root if root > 0 else 1.0) / (sides[0] + sides[1])
+
+    @property
+    def exact(self):
+        """Not smoothed."""
+        up, down, _ = self.sides
+        return up * positive(self.xp, self.up.u) + down * positive(self.xp, self.down.u)
+
+    @property
+    def value(self):
+        return self.sides[0] * self.up.value + self.sides[1] * self.down.value
+
+    @property
+    def slope(self):
+        return self.sides[0] * self.up.slope - self.sides[1] * self.down.slope
+
+    @property
+    def curvature(self):
+        return self.sides[0] * self.up.curvature + self.sides[1] * self.down.curvature
+
+    def curvatures(self, a):
+        """Of either hinge, with the dual variable ``a`` of the row as an unknown of its own."""
+        (up, down, _), xp = self.sides, self.xp
+        of_up = positive(xp, a) / up if up > 0 else xp.zeros_like(a)
+        of_down = positive(xp, -a) / down if down > 0 else xp.zeros_like(a)
+        rest = self.both * positive(xp, 1 - of_up - of_down)
+        return (self.up.dual_curvature(clipped(xp, of_up + down * rest, 1.0)),
+                self.down.dual_curvature(clipped(xp, of_down + up * rest, 1.0)))
+
+    def dual_curvature(self, a):
+        of_up, of_down = self.curvatures(a)
+        return self.sides[0] * of_up + self.sides[1] * of_down
+
+    def predicted(self, a, v):
+        """The dual variable after a step of which the slack goes down by ``v``; ``a`` None: this is the first."""
+        xp, (up, down, _), above, below = self.xp, self.sides, self.up.slope, self.down.slope
+        h_up, h_down = (self.up.dual_curvature(above), self.down.dual_curvature(below)) if a is None \
+            else self.curvatures(a)
+        return up * clipped(xp, above - h_up * v, 1.0) - down * clipped(xp, below + h_down * v, 1.0)
+
+
+def squared_epsilon_insensitive(xp, z, epsilon):
+    u = 1 - z
+    over = positive(xp, xp.abs(u) - epsilon)
+    return Point(over * over, -2 * xp.sign(u) * over, 2 * xp.astype(xp.abs(u) >= epsilon, z.dtype))
+
+
+def huber(xp, z, delta):
+    u = 1 - z
+    size = xp.abs(u)
+    inside = clipped(xp, size, delta)
+    return Point(inside * (size - inside / 2), -xp.sign(u) * inside, xp.astype(size <= delta, z.dtype))
+
+
 def smoothed_hinge(xp, z, width):
     at = SmoothedHinge(xp, 1 - z, width)
     return Point(at.value, -at.slope, at.curvature)
@@ -127,12 +191,18 @@ def entropy(xp, a):
 # value, slope and curvature by name; and -F*(-a), what a dual variable adds to the bound, of those that have a dual
 LOSSES = {"logistic": logistic, "calibrated_hinge": calibrated_hinge, "squared": squared, "hinge": hinge,
           "smoothed_hinge": smoothed_hinge, "margin_pursuit": margin_pursuit, "squared_hinge": squared_hinge,
-          "huberised_hinge": huberised_hinge, "modified_huber": modified_huber}
+          "huberised_hinge": huberised_hinge, "modified_huber": modified_huber,
+          "squared_epsilon_insensitive": squared_epsilon_insensitive, "huber": huber}
 GAINS = {"hinge": lambda xp, a: a, "squared_hinge": lambda xp, a: a - a * a / 4, "logistic": entropy,
-         "huberised_hinge": lambda xp, a, delta: a - delta / 2 * a * a, "modified_huber": lambda xp, a: a - a * a / 4}
+         "huberised_hinge": lambda xp, a, delta: a - delta / 2 * a * a, "modified_huber": lambda xp, a: a - a * a / 4,
+         "squared_epsilon_insensitive": lambda xp, a, epsilon: a - epsilon * xp.abs(a) - a * a / 4,
+         "huber": lambda xp, a, delta: a - a * a / 2}
 
 
-def clipped(xp, a, largest):
-    """Dual variables between 0 and ``largest``."""
-    a = positive(xp, a)
+def clipped(xp, a, largest, smallest=0.0):
+    """Dual variables between ``smallest`` and ``largest``."""
+    if smallest == 0:
+        a = positive(xp, a)
+    elif smallest >= -UNBOUNDED:
+        a = xp.maximum(a, xp.full_like(a, smallest))
     return a if largest > UNBOUNDED else xp.minimum(a, xp.full_like(a, largest))

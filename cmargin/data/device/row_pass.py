@@ -15,7 +15,15 @@ from cmargin._core.rows._row_blocks import ON_DIAGONAL
 from cmargin._core.rows._row_pass import ROUNDING
 from cmargin.data.device.arrays import to_host
 from cmargin.data.device.gathered import beside_lines, sample_of
-from cmargin.data.device.losses import GAINS, LOSSES, SmoothedHinge, clipped, dual_curvature, positive
+from cmargin.data.device.losses import (
+    GAINS,
+    LOSSES,
+    SmoothedHinge,
+    SmoothedKinks,
+    clipped,
+    dual_curvature,
+    positive,
+)
 from cmargin.data.moves import COMMIT_AND_MOVE, SAME_LINE, move_of
 from cmargin.data.source import SINGLE_BLOCK, TANGENTS
 from cmargin.data.working_set import Answered, ChoosesWorkingSet
@@ -36,13 +44,15 @@ class RowState:
     dual: object = None        # a before the last step,
     dual_next: object = None   # and after it
     norm: object = None        # sum of weight x^2
+    offset: object = None      # t of slacks t - y <w, x>; None: 1
 
     @classmethod
-    def of(cls, xp, signed_weight):
-        return cls(signed_weight, xp.abs(signed_weight), signed_weight >= 0)
+    def of(cls, xp, signed_weight, offset=None):
+        return cls(signed_weight, xp.abs(signed_weight), signed_weight >= 0, offset=offset)
 
     def begun(self, xp):
-        return replace(self, slack=xp.ones_like(self.signed_weight), change=xp.zeros_like(self.signed_weight),
+        slack = xp.ones_like(self.signed_weight) if self.offset is None else self.offset
+        return replace(self, slack=slack, change=xp.zeros_like(self.signed_weight),
                        dual=None, dual_next=None)
 
 
@@ -52,7 +62,8 @@ class Asked:
 
     direction: object
     step: float
-    widths: object             # of the step's line at both its ends, and the next step's: one, or (3, 1) on the device
+    widths: object             # of the step's line at both its ends, and the next step's: one, or (3, 1) on the device;
+    #                            of a loss with two kinks the line's and the next step's
     floor: float
     with_hessian: bool
     pending: float
@@ -63,9 +74,9 @@ class Asked:
 
 class DeviceRowPass(ChoosesWorkingSet):
     """`RowPass` over `DeviceRows` of the `DeviceSource` ``place``; ``signed_weight`` (n,) is on the device, in the
-    precision of sums."""
+    precision of sums, and so is ``offset``, or None; ``given``: the offset in memory, float64, or None."""
 
-    def __init__(self, rows, signed_weight, intercept, place):
+    def __init__(self, rows, signed_weight, intercept, place, offset=None, given=None):
         self.rows, self.intercept, self.place, self.xp = rows, bool(intercept), place, rows.xp
         self.n_rows, self.n_features = rows.shape
         self.n_columns = self.n_features + self.intercept
@@ -73,8 +84,10 @@ class DeviceRowPass(ChoosesWorkingSet):
         self.rounding = ROUNDING if rows.at.exact else SINGLE_ROUNDING
         self.blocks = rows.blocks
         self.loss, self.parameters, self.largest = "smoothed_hinge", (), 1.0
+        self.kinks, self.smallest, self.offset, self.given = None, 0.0, offset, given
         self.active = self.norm_weight = None
-        self.state = [RowState.of(self.xp, signed_weight[block]) for block in self.blocks]
+        self.state = [RowState.of(self.xp, signed_weight[block], None if offset is None else offset[block])
+                      for block in self.blocks]
         self.total_weight = sum(self.sides()[1])
         self.start()
 
@@ -85,10 +98,12 @@ class DeviceRowPass(ChoosesWorkingSet):
         self.forgets, self.fresh, self.begun, self.pending, self.primal = bool(primal), True, False, 0.0, True
 
     def set_loss(self, loss):
-        if loss.name not in GAINS:
+        if loss.name not in GAINS and loss.sides is None:
             raise ValueError(f"a loss without a dual has no certificate: {loss.name}")
+        if loss.name == "hinge" and self.offset is not None:         # whose bound would lack what offsets add
+            self.place.refuse("A hinge whose rows have offsets")
         self.loss, self.parameters = "smoothed_hinge" if loss.name == "hinge" else loss.name, loss.parameters
-        self.largest = loss.facts["dual_largest"]
+        self.largest, self.smallest, self.kinks = loss.facts["dual_largest"], loss.facts["dual_smallest"], loss.sides
 
     def pursue(self, level, scale):
         self.loss, self.parameters, self.largest = "margin_pursuit", (level, scale), 0.0
@@ -101,7 +116,15 @@ class DeviceRowPass(ChoosesWorkingSet):
 
     @property
     def kind(self):
+        if self.kinks is not None:
+            return KinksEvaluation
         return HingeEvaluation if self.loss == "smoothed_hinge" else SmoothEvaluation
+
+    def at(self, u, width):
+        """The loss at slacks u, smoothed by ``width`` where it has kinks."""
+        if self.kinks is not None:
+            return SmoothedKinks(self.xp, u, width, self.kinks)
+        return SmoothedHinge(self.xp, u, width) if self.loss == "smoothed_hinge" else self.point(u)
 
     def point(self, u):
         """A loss that needs no smoothing at slacks u: value, slope in u, curvature."""
@@ -132,6 +155,8 @@ class DeviceRowPass(ChoosesWorkingSet):
         return (*self.unpacked(totals, sum(curved)), self.block_of(totals) if asked.with_hessian else None)
 
     def widths_of(self, line_width, width):
+        if self.kinks is not None:
+            return float(line_width), float(width)
         if self.loss != "smoothed_hinge" or line_width == width:
             return float(line_width)
         return self.rows.at.put(np.array([line_width, line_width, width], float)[:, None])
@@ -235,7 +260,7 @@ class DeviceRowPass(ChoosesWorkingSet):
         def packs():
             for state in self.state:
                 v, u = state.change, state.slack - step * state.change
-                at = SmoothedHinge(xp, u, width) if self.loss == "smoothed_hinge" else self.point(u)
+                at = self.at(u, width)
                 yield xp.sum(xp.stack([at.value, at.slope * v, at.curvature * v * v]) * state.weight, axis=1)
 
         totals = self.rows.folded(packs())
@@ -244,9 +269,9 @@ class DeviceRowPass(ChoosesWorkingSet):
     def curvature_at(self, state, width):
         """h of rows at the last evaluation."""
         u = state.slack - self.pending * state.change
-        if self.loss != "smoothed_hinge":
-            return self.point(u).curvature
-        at = SmoothedHinge(self.xp, u, width)
+        at = self.at(u, width)
+        if self.kind is SmoothEvaluation:            # which keeps no curvature of a dual variable's own
+            return at.curvature
         return at.curvature if self.primal else at.dual_curvature(state.dual_next)
 
     def hessp(self, x, width, curvature_floor=0.0):
@@ -273,7 +298,7 @@ class DeviceRowPass(ChoosesWorkingSet):
 
     def objective(self, w, squares=False):
         """In float64 whatever the rows: in memory, block by block, where the device has none."""
-        rows, m, name = self.rows, self.n_features, "hinge" if self.loss == "smoothed_hinge" else self.loss
+        rows, m = self.rows, self.n_features
 
         def packs():
             for block, state in zip(self.blocks, self.state, strict=True):
@@ -281,7 +306,7 @@ class DeviceRowPass(ChoosesWorkingSet):
                 signed_weight, v = state.signed_weight, w[:m]
                 signed_weight, v = (signed_weight, rows.at.put(v)) if xp is self.xp else (to_host(signed_weight), v)
                 s, z = xp.abs(signed_weight), X @ v + (float(w[m]) if self.intercept else 0.0)
-                loss = s * LOSSES[name](xp, xp.where(signed_weight < 0, -z, z), *self.parameters).value
+                loss = s * self.losses(xp, block, state, xp.where(signed_weight < 0, -z, z))
                 pack = [xp.reshape(xp.sum(xp.where(s == 0, xp.zeros_like(loss), loss)), (1,))]  # no weight, no loss
                 if squares:
                     pack += [xp.astype(s, X.dtype) @ (X * X), xp.reshape(xp.sum(s), (1,))]
@@ -290,6 +315,18 @@ class DeviceRowPass(ChoosesWorkingSet):
         totals = rows.folded(packs())
         totals = np.zeros(2 + m) if totals is None else totals
         return float(totals[0]), totals[1:1 + self.n_columns] if squares else None
+
+    def losses(self, xp, block, state, z):
+        """F, not smoothed, of rows with y <w, x> = z, where these are: on the device or in memory."""
+        name = "hinge" if self.loss == "smoothed_hinge" else self.loss
+        if state.offset is None:
+            return LOSSES[name](xp, z, *self.parameters).value
+        there = xp is self.xp
+        u = (state.offset if there else to_host(state.offset) if self.given is None else self.given[block]) - z
+        if self.kinks is None:
+            return LOSSES[name](xp, 1 - u, *self.parameters).value
+        up, down, e = self.kinks
+        return up * positive(xp, u - e) + down * positive(xp, -u - e)
 
     def margins(self):
         parts = [to_host(1 - (state.slack - self.pending * state.change)) for state in self.state]
@@ -312,9 +349,10 @@ class DeviceRowPass(ChoosesWorkingSet):
 
     def gather_sample(self, positives, negatives, seed, column_weight=None):
         """A pass over rows that stay on the device."""
-        rows, signed_weight = sample_of(self.rows, self.signed_weight, positives, negatives, seed, column_weight)
+        rows, signed_weight, offset = sample_of(self.rows, self.signed_weight, positives, negatives, seed,
+                                                column_weight, self.offset)
         reads = len(rows) / max(1, self.n_rows) if column_weight is None else 1.0
-        return DeviceRowPass(rows, signed_weight, self.intercept, self.place), self.share * reads
+        return DeviceRowPass(rows, signed_weight, self.intercept, self.place, offset), self.share * reads
 
     def take_measures(self):
         """In memory, where the working set is chosen."""
@@ -322,6 +360,8 @@ class DeviceRowPass(ChoosesWorkingSet):
 
     def gather_working_set(self, share, most, moved, width, sample=None):
         """On the device too."""
+        if self.offset is not None:                  # straight lines are summed without offsets
+            return None
         others, n_members, distance = self.choose_working_set(share, most, moved)
         if not n_members or not (others or sample):
             return None
@@ -392,6 +432,31 @@ class HingeEvaluation:
                         xp.where(state.up, zeros, dual_part)]
 
 
+class KinksEvaluation:
+    """The same at a loss of residuals with two kinks: `two_kinks_rows` of ``_two_kinks.h``; rows have offsets."""
+
+    PLACES = 0, 3, 2, 1, 7, 8, 9
+
+    def __init__(self, source, state, asked):
+        xp, v, u0, (line_width, width) = source.xp, state.change, state.slack, asked.widths
+        u1, zeros = u0 - asked.step * v, xp.zeros_like(v)
+        before, line = source.at(u0, line_width), source.at(u1, line_width)
+        after = line if width == line_width else source.at(u1, width)
+        slope1 = after.slope
+        a0 = before.slope if asked.primal else state.dual
+        a_hat = slope1 if asked.tangents else before.predicted(None if asked.primal else a0, v)
+        a1 = slope1 if asked.primal else a0 + min(1.0, asked.step) * (a_hat - a0)
+        h = after.curvature if asked.primal else after.dual_curvature(a1)
+        gain, up = state.offset * a_hat - source.kinks[2] * xp.abs(a_hat), state.up == (a_hat >= 0)
+        self.parts = state.weight * xp.stack([line.value, after.value, after.exact, line.slope * v, h,
+                                              xp.where(up, gain, zeros), xp.where(up, zeros, gain)])
+        self.state = replace(state, dual_next=a1)
+        if asked.with_hessian:
+            self.curvature, self.left_out = above_and_below(xp, h, self.parts[4, :], asked.floor, zeros)
+        size = state.weight * xp.abs(a_hat)
+        self.columns = [state.signed_weight * slope1, xp.where(up, size, zeros), xp.where(up, zeros, size)]
+
+
 class SmoothEvaluation:
     """The same for a loss that is smooth itself: one value serves the line, the next step and the objective."""
 
@@ -404,10 +469,15 @@ class SmoothEvaluation:
         slope, h = at.slope[-1, :], at.curvature[-1, :]
         parts, self.columns, self.state = [at.value[-1, :], slope * v, h], [state.signed_weight * slope], state
         if largest:                              # a after the step, as the model before it predicts it
-            a = clipped(xp, at.slope[0, :] - at.curvature[0, :] * v, largest)
+            a = clipped(xp, at.slope[0, :] - at.curvature[0, :] * v, largest, source.smallest)
             gain, dual_part = GAINS[source.loss](xp, a, *source.parameters), state.weight * a
-            parts += [xp.where(state.up, gain, zeros), xp.where(state.up, zeros, gain)]
-            self.columns += [xp.where(state.up, dual_part, zeros), xp.where(state.up, zeros, dual_part)]
+            if state.offset is not None:
+                gain = gain + (state.offset - 1) * a
+            up = state.up
+            if source.smallest < 0:              # the sign is that of s y a, whatever that of a
+                up, dual_part = up == (a >= 0), xp.abs(dual_part)
+            parts += [xp.where(up, gain, zeros), xp.where(up, zeros, gain)]
+            self.columns += [xp.where(up, dual_part, zeros), xp.where(up, zeros, dual_part)]
             self.state = replace(state, dual_next=a)
         elif asked.first:
             self.columns.append(state.signed_weight)

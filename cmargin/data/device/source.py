@@ -14,8 +14,8 @@ STATE = 57                   # bytes that a problem keeps of a row
 
 def refuse_device(what):
     raise ValueError(f"{what} needs the rows in memory, and these live on a device: SmSVMClassifier, "
-                     "MarginPursuitClassifier (solver='newton' or 'gd') and the multinomial SLNDClassifier and "
-                     "BSNClassifier (l2=0) train there; give the others the rows as a NumPy array.")
+                     "SmSVMRegressor, MarginPursuitClassifier (solver='newton' or 'gd') and the multinomial "
+                     "SLNDClassifier and BSNClassifier (l2=0) train there; give the others the rows as a NumPy array.")
 
 
 class DeviceSource(RowsElsewhere):
@@ -67,9 +67,9 @@ class DeviceSource(RowsElsewhere):
     # ------------------------------------------------------------ views
 
     def row_pass(self, signed_weight, *, intercept, n_threads, offset=None):
-        if offset is not None:
-            self.refuse("A problem whose rows have offsets")
-        return DeviceRowPass(self.rows, self.rows.at.put(np.asarray(signed_weight, float)), intercept, self)
+        put = self.rows.at.put
+        more = () if offset is None else (put(np.asarray(offset, float)), np.asarray(offset, float))
+        return DeviceRowPass(self.rows, put(np.asarray(signed_weight, float)), intercept, self, *more)
 
     def score_blocks(self, Y, weight, n_threads):
         return DeviceScoreBlocks(self, Y, weight, n_threads)
