@@ -124,6 +124,7 @@ class RowPass(Protocol):
     total_weight: float         # sum of s
     share: float                # cost of an evaluation, in reads of the whole data
     rounding: float             # of an evaluation's sum, beside the root mean square of a term
+    offset: object              # not None where rows have offsets: a bound's gain is then another sum (GAIN_POS)
 
     # ------------------------------------------------------------ sums
 
