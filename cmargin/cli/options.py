@@ -50,8 +50,8 @@ def add_commands(commands):
     predict.set_defaults(run="predict")
 
     evaluate = commands.add_parser("evaluate", help="report on a stored model and labelled rows", description=(
-        "Accuracy, confusion matrix, F1, AUC, margins and, where there are probabilities, calibration of a model on the "
-        "rows of DATA; of a regression R2, errors and, for quantiles, pinball losses."))
+        "Accuracy, confusion matrix, F1, AUC, margins and, where there are probabilities, calibration of a model on "
+        "the rows of DATA; of a regression R2, errors and, for quantiles, pinball losses."))
     evaluate.add_argument("--format", choices=("text", "json", "html"), default="text", help=(
         "of the report: html is one page that holds its plots; default: text"))
     _data(evaluate)
