@@ -1,4 +1,5 @@
-"""Is what regressions, one-class machines, bounds, weights by column, groups, offsets and joint hinges report true?
+"""Is what regressions, one-class machines, bounds, linear constraints, weights by column, groups, offsets and joint
+hinges report true?
 
 Each fit's objective is computed anew in extended precision, and its certificate is held to the objective at points that
 were found without the library: by a quadratic program, or by L-BFGS-B where a loss or penalty is none.
@@ -46,6 +47,7 @@ class Convex:
     groups: list | None = None               # arrays of columns
     cost: float = 0.0
     logistic: bool = False
+    constraints: tuple | None = None         # (A, b): A w + b >= 0
 
     def loss(self, u):
         if self.logistic:
@@ -73,6 +75,11 @@ class Convex:
         slope = 1 if self.logistic else sum(c * (2 * u if kind == "square" else np.minimum(u, delta)
                                                  if kind == "huber" else 1) for _, _, kind, c, delta in self.sides)
         return ROUNDINGS * EPS * (self.m @ (slope * terms) + self.penalty(np.abs(v)))
+
+    def missed(self, v):
+        """By what part of its sizes the worst constraint is missed."""
+        A, b = self.constraints or (np.zeros((1, len(v) - 1)), np.ones(1))
+        return -((A @ v[:-1] + b) / (np.abs(b) + np.abs(A) @ np.abs(v[:-1]))).min()
 
     def points(self, start):
         """Points that were found without the library, within the bounds."""
@@ -119,6 +126,10 @@ class Convex:
         for sign, bound in ((1.0, self.upper), (-1.0, self.lower)):
             there = np.flatnonzero(np.isfinite(bound))
             blocks.append(({0: sign * np.eye(p)[there]}, sign * bound[there] * size[there]))
+        if self.constraints is not None:                              # a little inside, so that the point meets them
+            A_w, b = self.constraints
+            room = 1e-9 * (np.abs(b) + 1e-3)
+            blocks.append(({0: -np.column_stack([A_w, np.zeros(len(b))]) / size}, b - room))
         if not self.intercept:
             blocks += [({0: sign * np.eye(p)[-1:]}, np.full(1, 1e-12)) for sign in (1.0, -1.0)]
         G = np.zeros((sum(len(h) for _, h in blocks), sum(n_own)))
@@ -240,6 +251,13 @@ def draw(seed):
         n_problems = 1 if len(np.unique(y)) == 2 else len(np.unique(y))
         drawn.offset = rng.standard_normal((n, n_problems)) * 10.0 ** rng.uniform(-2, 1)
         tags.append("offset")
+    s = drawn.settings
+    if "plain" in tags and s["l1"] == 0 and "linear_solver" not in s and s["loss"] != "logistic" and rng.random() < 0.6:
+        q = int(rng.integers(1, 6))
+        A = rng.standard_normal((q, p)) * (rng.random((q, p)) < rng.choice([0.3, 1.0]))
+        A[np.arange(q), rng.integers(p, size=q)] += 1                         # no row of zeros
+        s["constraints"] = np.vstack([A, -A[:1]]), 10.0 ** rng.uniform(-4, 1, q + 1)
+        tags.append("constraints")
     return drawn
 
 
@@ -381,7 +399,8 @@ def problems_of(drawn, n_problems):
         groups = [np.flatnonzero(s["groups"] == label) for label in np.unique(s["groups"])]
         groups += [np.array([p])] * own
     shared = {"l2": l2, "l1": l1, "lower": by_column("lower", -np.inf), "upper": by_column("upper", np.inf),
-              "intercept": s["fit_intercept"], "groups": groups, "logistic": s["loss"] == "logistic"}
+              "intercept": s["fit_intercept"], "groups": groups, "logistic": s["loss"] == "logistic",
+              "constraints": s.get("constraints")}
     for c in range(n_problems):
         if drawn.kind == "SmSVMRegressor":
             levels = np.atleast_1d(s["quantile"])
@@ -410,10 +429,12 @@ def check(problem, v, objective, gap, where, found, least=None):
     if (v < problem.lower).any() or (v > problem.upper).any():
         found.add("bounds", f"{where}weights leave their bounds by "
                             f"{np.maximum(problem.lower - v, v - problem.upper).max():.3g}")
+    if problem.missed(v) > RELATIVE:
+        found.add("constraints", f"{where}weights miss constraints by {problem.missed(v):.3g} of their size")
     if np.isnan(gap):
         found.count("no gap")
         return
-    points = [point for point in problem.points(v) if np.isfinite(point).all()]
+    points = [point for point in problem.points(v) if np.isfinite(point).all() and problem.missed(point) <= 0]
     if not points:
         found.count("no point of ours")
         return
