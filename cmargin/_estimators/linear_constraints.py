@@ -25,6 +25,9 @@ def check_constraints(estimator):
         if not met:
             raise InvalidParameterError(f"constraints= needs {name}={0 if name == 'l1' else None}; got "
                                         f"{name}={getattr(estimator, name)!r}. Bounds can be rows of A.")
+    if getattr(estimator, "coef_dtype", "float64") != "float64":       # a regressor has none
+        raise InvalidParameterError("constraints= needs coef_dtype='float64', as weights that are rounded would miss "
+                                    f"them; got {estimator.coef_dtype!r}.")
     if is_array(estimator.l2):
         raise InvalidParameterError("constraints= needs one l2 for all columns; got an array.")
     if estimator.C == np.inf or (estimator.l2 is not None and not estimator.l2 > 0):

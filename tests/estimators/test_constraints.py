@@ -392,6 +392,9 @@ def test_ways_that_know_no_constraints():
         SmSVMClassifierCV(standardize=True, estimator=SmSVMClassifier(constraints=FAIR)).fit(X_bc, y_bc)
     with pytest.raises(InvalidParameterError, match="needs constraints=None"):
         SmSVMClassifier(constraints=FAIR, multi_class="crammer_singer").fit(X_bc, y_bc)
+    for more, said in (({"prune": True}, "nor constraints"), ({"coef_dtype": "float32"}, "needs coef_dtype='float64'")):
+        with pytest.raises(InvalidParameterError if "coef_dtype" in more else ValueError, match=said):
+            SmSVMClassifier(constraints=FAIR, **more).fit(X_bc, y_bc)
     with pytest.raises(ValueError, match="line_search='exact'"):
         SmSVMClassifier(constraints=FAIR, line_search="quadratic").fit(X_bc, y_bc)
     wide = sp.random(20, 4001, 0.01, format="csr", random_state=0)
