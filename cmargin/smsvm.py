@@ -129,7 +129,7 @@ class SmSVMClassifier(LinearClassifier):
 
     Attributes
     ----------
-    coef_ : (1, m) or (n_classes, m) array, with ``prune`` a `scipy.sparse.csc_matrix`
+    coef_ : (1, m) or (n_classes, m) array, with ``prune`` a ``scipy.sparse.csc_matrix``
         Weights, of the best point that was found.
     intercept_ : (1,) or (n_classes,) array
         Intercepts, of the same point.

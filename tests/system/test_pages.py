@@ -43,7 +43,7 @@ def given(page):
              "X_train": X_train, "X_test": X_test, "y_train": y_train, "n": len(y), "cmargin": cmargin, "np": np}
     names["PathDisplay"] = cmargin.plots.PathDisplay
     if page.endswith("smsvm.md"):
-        names["y"] = (y > 4).astype(int)
+        names |= {"y": (y > 4).astype(int), "s": (X[:, 20] > 8).astype(float)}
     if page.endswith("regression.md"):
         names |= {"y": X[:, 20], "Y": X[:, 20:22]}
     if page.endswith("many_labels.md"):
