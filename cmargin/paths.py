@@ -13,11 +13,14 @@ def smsvm_path(X: Any, y: Any, *, l2s: Sequence[float] | None = None, Cs: Sequen
                loss: str = "hinge", tol: float = 1e-4, between: bool = False, penalize_intercept: bool = False,
                fit_intercept: bool = True, sample_weight: Any = None, class_weight: ClassWeight = None,
                max_passes: float = 1000, linear_solver: str = "auto", max_time: float | None = None,
-               random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0) -> SmSVMPath:
+               random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0,
+               l1s: Sequence[float] | None = None) -> SmSVMPath:
     """Weights of `SmSVMClassifier` at every penalty of a path, each certified, in the manner of `enet_path`.
 
-    A fit proves more than its own penalty: where two fits prove the weights between them, no fit is made. Margin
-    pursuit has no certificate and no path.
+    A fit proves more than its own penalty: where two fits prove the weights between them, no fit is made. With l1, a
+    smooth loss and many columns in memory (CSR rows, or more columns than rows) a fit reads the columns in use and
+    those that are not known to stay out, and one is made at every penalty. Margin pursuit has no certificate and no
+    path.
 
     Parameters
     ----------
@@ -50,6 +53,8 @@ def smsvm_path(X: Any, y: Any, *, l2s: Sequence[float] | None = None, Cs: Sequen
     penalize_intercept, fit_intercept, class_weight, max_passes, linear_solver, random_state, n_jobs, verbose
         As in `SmSVMClassifier`; ``max_passes`` is of one fit. ``verbose``: a line a fit.
     sample_weight : (n_samples,) array or None
+    l1s : sequence of float or None
+        Instead of ``l2s``: weights of the l1 penalty, positive, of a path without l2 (the lasso's), falling, each once.
     max_time : float or None
         Seconds, after which what is known by then is returned, with a warning.
 
@@ -90,4 +95,4 @@ def smsvm_path(X: Any, y: Any, *, l2s: Sequence[float] | None = None, Cs: Sequen
         penalize_intercept=penalize_intercept, fit_intercept=fit_intercept, class_weight=class_weight,
         max_time=max_time, random_state=random_state, n_jobs=n_jobs, verbose=verbose)
     return fit_path(estimator, X, y, sample_weight, l2s=l2s, Cs=Cs, n_l2s=n_l2s, l2_min=l2_min, l1_ratio=l1_ratio,
-                    between=between)
+                    between=between, l1s=l1s)

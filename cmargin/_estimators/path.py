@@ -75,16 +75,24 @@ class SmSVMPath:
                         for l2, l1 in zip(l2s, l1s, strict=True)]
         self.objectives = self._each(lambda point: point.objective)
         self.gaps = self._each(lambda point: point.gap)
-        self.fitted_ = np.array([[any(one.l2 == l2 for one in pairs.pairs) for pairs in self._pairs] for l2 in l2s])
+        made = [{(one.l2, one.l1 if one.l2 == 0 else 0.0) for one in pairs.pairs} for pairs in self._pairs]
+        self.fitted_ = np.array([[(l2, l1 if l2 == 0 else 0.0) in fits for fits in made]
+                                 for l2, l1 in zip(l2s, l1s, strict=True)])
 
     def __repr__(self):
         worst = float(np.max(self.gaps))
-        return (f"SmSVMPath({len(self.l2s)} penalties l2={self.l2s[0]:.3g} ... {self.l2s[-1]:.3g}, "
+        name, of = self.varied
+        return (f"SmSVMPath({len(of)} penalties {name}={of[0]:.3g} ... {of[-1]:.3g}, "
                 f"{len(self._pairs)} problem{'s' * (len(self._pairs) > 1)}: {self.n_fits} fits, "
                 f"{self.n_passes:.4g} reads, gaps <= {worst:.1e})")
 
     def __len__(self):
         return len(self.l2s)
+
+    @property
+    def varied(self):
+        """("l2", `l2s`), or ("l1", `l1s`) of a path without l2."""
+        return ("l2", self.l2s) if self.l2s.any() else ("l1", self.l1s)
 
     def _certified(self, pairs, l2, l1):
         """Where that proves as much as is asked, with l1 the columns of one fit, as others have those of two, and else
@@ -150,6 +158,8 @@ class SmSVMPath:
             raise ValueError(f"l2 must be a positive number; got {l2!r}")
         if l1 is not None and not is_real(l1, NOT_NEGATIVE):         # which would prove nothing
             raise ValueError(f"l1 must be a number of at least 0; got {l1!r}")
+        if l1 is None and not self.l2s.any():
+            raise ValueError("A path of l1 alone is asked for an l1: path.at(0, l1).")
         l1 = float(np.interp(-l2, -self.l2s, self.l1s)) if l1 is None else float(l1)
         points = [self._certified(pairs, float(l2), l1) for pairs in self._pairs]
         weights = [self._spread(point.w) for point in points]
@@ -164,8 +174,8 @@ class SmSVMPath:
 
 # ---------------------------------------------------------------- what is asked for
 
-def asked_for(l2s, Cs, l1, l1_ratio):
-    """(name, (n,) l2s or Cs), or None where penalties are to be chosen; and the function that says an l2's l1."""
+def asked_for(l2s, Cs, l1, l1_ratio, l1s=None):
+    """(name, (n,) l2s, Cs or l1s), or None where penalties are to be chosen; and the function that says an l2's l1."""
     if l1_ratio is not None and not (np.isscalar(l1_ratio) and 0 <= l1_ratio < 1):
         raise ValueError(f"l1_ratio must be in the range [0, 1); got {l1_ratio!r}")
     if l1_ratio is not None and l1:
@@ -176,31 +186,35 @@ def asked_for(l2s, Cs, l1, l1_ratio):
         return l1 if l1_ratio is None else times * l2
 
     named = given_penalties(l2s, Cs)
+    if l1s is not None:
+        if named is not None or l1_ratio is not None or l1:
+            raise ValueError("l1s are of a path without l2: give neither l2s nor Cs, l1 or l1_ratio.")
+        named = given_penalties(l1s, None, "l1s")
     if named is None:
         return None, l1_of
     name, given = named
-    wrong = ~((given >= 0) & (given < np.inf)) if Cs is None else ~(given > 0)
+    wrong = ~(given >= 0 if name == "l2s" else given > 0) | ((given == np.inf) & (name != "Cs"))
     if wrong.any():
-        raise ValueError(f"{name} must be {'finite and at least 0' if Cs is None else 'positive'}; got "
+        raise ValueError(f"{name} must be {'finite and at least 0' if name == 'l2s' else 'positive'}; got "
                          f"{given[wrong][:3]}.")
     return (name, given), l1_of
 
 
 def falling_penalties(asked, total_weight, l1_of):
-    """(n,) l2s, falling, each once, of what was `asked_for`; None for None. Beside an l1_ratio a C says l2 + l1."""
+    """(n,) l2s or l1s, falling, each once, of what was `asked_for`; None for None. Beside an l1_ratio a C says l2 + l1."""
     if asked is None:
         return None
     name, given = asked
     times = l1_of(1.0) - l1_of(0.0)              # what an l2 of 1 brings along
-    l2 = given if name == "l2s" else np.array([l2_of(C, total_weight) / (1 + times) for C in given])
-    if not l2.all() and not l1_of(0.0) > 0:
+    l2 = given if name != "Cs" else np.array([l2_of(C, total_weight) / (1 + times) for C in given])
+    if name != "l1s" and not l2.all() and not l1_of(0.0) > 0:
         raise ValueError(f"{name} holds a penalty of 0, for which there is no certificate without l1 > 0; leave it out "
                          "or give l1.")
     falling = np.unique(l2)[::-1]
     if len(falling) < len(l2):
         warn_at_caller(f"{name} holds {len(l2) - len(falling)} of its penalties more than once; each is solved once.")
     if not np.array_equal(l2[np.sort(np.unique(l2, return_index=True)[1])], falling):
-        warn_at_caller(f"{name} is not in the order of falling l2; the path is.")
+        warn_at_caller(f"{name} is not in the order of falling {'l1' if name == 'l1s' else 'l2'}; the path is.")
     return falling
 
 
@@ -224,7 +238,7 @@ def refuse_what_a_path_has_no_use_for(estimator, source, sample_weight):
 # ---------------------------------------------------------------- how it is fitted
 
 def fit_path(estimator, X, y, sample_weight=None, *, l2s=None, Cs=None, n_l2s=100, l2_min=None, l1_ratio=None,
-             between=False):
+             between=False, l1s=None):
     """`SmSVMPath`, by a copy of ``estimator``; parameters are those of `cmargin.smsvm_path`."""
     if isinstance(n_l2s, bool) or not isinstance(n_l2s, (int, np.integer)) or n_l2s < 2:
         raise ValueError(f"n_l2s must be a whole number, at least 2; got {n_l2s!r}.")
@@ -234,7 +248,9 @@ def fit_path(estimator, X, y, sample_weight=None, *, l2s=None, Cs=None, n_l2s=10
     e._check_parameters()
     refuse_by_column(e, "A path")
     refuse_stored(e, "A path")
-    asked, l1_of = asked_for(l2s, Cs, e.l1, e.l1_ratio if l1_ratio is None else l1_ratio)
+    asked, l1_of = asked_for(l2s, Cs, e.l1, e.l1_ratio if l1_ratio is None else l1_ratio, l1s)
+    if between and l1s is not None:
+        raise ValueError("between=True needs l2s: fits with l1 alone prove nothing between their penalties.")
     with StandardArithmetic(), open_data(e, X, y, sample_weight) as (source, weight, _):
         refuse_what_a_path_has_no_use_for(e, source, weight)
         path, shortfall = _fitted(e, source, weight, begin, (asked, l1_of, n_l2s, l2_min, between))
@@ -248,7 +264,9 @@ def _fitted(e, source, weight, begin, asked):
         labels, weights, total_weight = e._labels_and_weights(source, weight)
     else:
         labels, weights, total_weight = source.agreed, None, source.agreed.total_weight
-    l2s = falling_penalties(asked, total_weight, l1_of)
+    l2s, l1s = falling_penalties(asked, total_weight, l1_of), None
+    if asked is not None and asked[0] == "l1s":
+        l2s, l1s = np.zeros(len(l2s)), l2s
     n_features, occurring = source.n_features, occurring_columns(source, ElasticNet(1.0, 0.0))
     if occurring is not None:
         source = source.of_columns(occurring)
@@ -269,12 +287,14 @@ def _fitted(e, source, weight, begin, asked):
                 prove_between(solver, largest, least, l1_of)
                 l2s = spaced(largest, least, n_l2s) if largest > least * (1 + 1e-9) else np.array([least])
             else:
-                solver.solve_all(l2s, [l1_of(l2) for l2 in l2s])
+                l1s = np.array([l1_of(l2) for l2 in l2s]) if l1s is None else l1s
+                solver.solve_all(l2s, l1s, between)
                 if between and len(l2s) > 1:
                     prove_between(solver, l2s[0], l2s[-1], l1_of)
     except FloatingPointError:
         raise ValueError("X holds values so large that sums of their squares overflow; scale the features.") from None
-    return _what_is_known(e, l2s, l1_of, solver, labels, n_features, occurring)
+    l1s = np.array([l1_of(l2) for l2 in l2s]) if l1s is None else l1s
+    return _what_is_known(e, l2s, l1s, solver, labels, n_features, occurring)
 
 
 def _note(e, labels):
@@ -286,15 +306,16 @@ def _note(e, labels):
     return note if e.verbose else None
 
 
-def _what_is_known(e, l2s, l1_of, solver, labels, n_features, occurring):
+def _what_is_known(e, l2s, l1s, solver, labels, n_features, occurring):
     """The path, and a sentence on penalties that fell short of tol, or None."""
     if not all(solver.pairs):
         raise TimeoutError(f"max_time={e.max_time} s was over before the first fit of every class; nothing is known.")
-    path = SmSVMPath(e, l2s, np.array([l1_of(l2) for l2 in l2s]), solver, labels, n_features, occurring)
+    path = SmSVMPath(e, l2s, l1s, solver, labels, n_features, occurring)
     proven = (path.gaps <= e.tol).all(axis=1)
     if proven.all():
         return path, None
     why = f"max_time={e.max_time} s" if solver.stopped else f"max_passes={e.max_passes:g}"
-    far = "none" if not proven.any() else f"{int(proven.sum())}, of l2 down to {l2s[proven][-1]:.3g},"
+    name, of = path.varied
+    far = "none" if not proven.any() else f"{int(proven.sum())}, of {name} down to {of[proven][-1]:.3g},"
     return path, (f"The path stopped at {why}: {far} of {len(l2s)} penalties are proven to tol={e.tol:g}; the largest "
                   f"gap is {path.gaps.max():.1e}. Weights are those of the best fits so far.")

@@ -260,13 +260,14 @@ def sliceable(X):
     return X.tocsr() if sp.issparse(X) else np.asarray(rows_array(X))
 
 
-def given_penalties(l2s, Cs):
-    """("l2s" or "Cs", its numbers (n,)) of a path, or None where neither is given; ValueError for both."""
+def given_penalties(l2s, Cs, called="l2s"):
+    """("l2s", as it is ``called``, or "Cs", its numbers (n,)) of a path, or None where neither is given; ValueError for
+    both."""
     if l2s is not None and Cs is not None:
         raise ValueError("Give l2s or Cs, not both.")
     if l2s is None and Cs is None:
         return None
-    name, given = ("l2s", l2s) if Cs is None else ("Cs", Cs)
+    name, given = (called, l2s) if Cs is None else ("Cs", Cs)
     try:
         given = np.asarray(given, float)
     except (TypeError, ValueError):

@@ -26,6 +26,7 @@ import numpy as np
 
 from cmargin._core.newton._bound import gap
 from cmargin._core.penalties._penalties import bound
+from cmargin.solvers.penalty import ElasticNet
 
 KEPT = 12                      # fits of a problem, of the least l2, whose dual variables are kept for others
 STEPS = 8                      # of Newton's method for a multiple t or a part k with l1, at most; any is a proof
@@ -33,6 +34,9 @@ STEPS = 8                      # of Newton's method for a multiple t or a part k
 
 class Pair:
     """A primal and a dual point found at the penalties ``l2`` and ``l1``, and the numbers that others are made of."""
+
+    known = 0.0                    # what |v_j| is at most of columns whose v_j is not told but as 0; see `ColumnFits`
+    own = None                     # objective and dual value at its own penalties, where these say more than the rest
 
     def __init__(self, result, penalty, free, a=None):
         """``result``: `Result` of a problem of that ``penalty``, whose column ``free`` is not penalised, or None.
@@ -182,6 +186,8 @@ class Bracket:
 
     def _dual_between_with_l1(self, l2, l1, noise):
         # of the columns that are above l1 at either end: no other is in between
+        if l1 < max(self.first.known, self.second.known):
+            return 0.0, 0.0
         a, b, counts = self.first, self.second, self.largest > l1
         v, change, rise = b.v[counts], a.v[counts] - b.v[counts], a.total - b.total
         low, high, k = 0.0, 1.0, min(1.0, max(0.0, (l2 - b.l2) / (a.l2 - b.l2)))
@@ -196,30 +202,38 @@ class Bracket:
         return dual_value_with_l1(b.total + k * rise, np.abs(v + k * change) + noise, l2, l1), k
 
 
+def place_of(penalty):
+    """By which pairs are in order: -l2, and of pure l1 -l1."""
+    return -penalty.l2, -penalty.l1 if penalty.l2 == 0 else 0.0
+
+
 class Pairs:
-    """The pairs of one problem, by falling l2, and what they prove at any penalties."""
+    """The pairs of one problem, by falling l2, those of pure l1 by falling l1, and what they prove at any penalties."""
 
     def __init__(self):
-        self.pairs, self._places, self._brackets = [], [], {}      # `_places`: -l2 of the pairs, rising
+        self.pairs, self._places, self._brackets = [], [], {}      # `_places`: of the pairs, rising
 
     def __len__(self):
         return len(self.pairs)
 
     def add(self, pair):
-        """Keep ``pair``, in place of one of the same l2."""
-        self.pairs = [one for one in self.pairs if one.l2 != pair.l2]
-        self.pairs.insert(bisect_left([-one.l2 for one in self.pairs], -pair.l2), pair)
-        self._places = [-one.l2 for one in self.pairs]
-        beside = set(pairwise(self.pairs))
-        self._brackets = {both: bracket for both, bracket in self._brackets.items() if both in beside}
+        """Keep ``pair``, in place of one of the same penalties, or of the same l2 beside another l1."""
+        at = place_of(pair)
+        place = bisect_left(self._places, at)
+        after = place + (self._places[place:place + 1] == [at])
+        self.pairs[place:after], self._places[place:after] = [pair], [at]
+        if self._brackets:
+            beside = set(pairwise(self.pairs))
+            self._brackets = {both: bracket for both, bracket in self._brackets.items() if both in beside}
         for done in [one for one in self.pairs if one.a is not None][:-KEPT]:
             done.a = None
 
-    def bracket(self, l2):
-        """`Bracket` of the pairs on either side of ``l2``, or of the only one on its side twice; None without any."""
+    def bracket(self, penalty):
+        """`Bracket` of the pairs on either side of a ``penalty``, or of the only one on its side twice; None without
+        any."""
         if not self.pairs:
             return None
-        place = bisect_left(self._places, -l2)
+        place = bisect_left(self._places, place_of(penalty))
         first, second = self.pairs[max(0, place - 1)], self.pairs[min(place, len(self.pairs) - 1)]
         if first is second:
             return Bracket(first, second)
@@ -229,5 +243,10 @@ class Pairs:
 
     def certify(self, l2, l1=0.0, weights="best"):
         """`Certified` at these penalties by the pairs next to them; None where there are none."""
-        bracket = self.bracket(l2)
+        penalty = ElasticNet(l2, l1)
+        place = bisect_left(self._places, place_of(penalty))
+        own = self.pairs[place] if place < len(self.pairs) else None
+        if weights == "alone" and own is not None and own.own is not None and (own.l2, own.l1) == (l2, l1):
+            return Certified(l2, l1, *own.own, ((1.0, own),), ((1.0, own),))
+        bracket = self.bracket(penalty)
         return None if bracket is None else bracket.certify(l2, l1, weights)

@@ -27,6 +27,7 @@ from cmargin._runtime.clock import TimeUp
 from cmargin.data.loss import HINGE
 from cmargin.solvers import cost
 from cmargin.solvers.certified import Pair, Pairs
+from cmargin.solvers.column_path import ColumnFits, goes_by_columns
 from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.newton.parts import NO_PARTS
 from cmargin.solvers.newton.slices import side_by_side
@@ -62,6 +63,7 @@ class PathSolver:
         least = None if l2_min is None else np.sqrt(DEEPER * self.settings.tol * l2_min)
         self.shared = SharedByPenalties(source, problem, about, weights, self.intercept, least)
         self.pairs = [Pairs() for _ in range(len(labels))]
+        self._goes_by_columns = goes_by_columns(self.shared.stats, loss, self.settings)
         self._rows = [None] * len(labels)        # `RowPass`es
         # What each problem's fits know of the columns: its own, as which problem ends first is the clock's to say
         self._columns = [{} for _ in range(len(labels))]
@@ -77,14 +79,19 @@ class PathSolver:
         self.fit_at([(c, penalty) for c, known in enumerate(self.certify(l2, l1)) if not self.is_enough(known)])
         return self.certify(l2, l1)
 
-    def solve_all(self, l2s, l1s=None):
+    def solve_all(self, l2s, l1s=None, between=False):
         """Prove ``tol`` at all these penalties: by fits at both ends, and then from the largest l2 on, between two fits
         where least is proven, until all is.
 
-        ``l1s``: as many, or None, 0. A penalty at which a fit falls short of ``tol`` is not tried again.
+        ``l1s``: as many, or None, 0. ``between``: penalties between them are to be proven next. A penalty
+        at which a fit falls short of ``tol`` is not tried again. Where a path goes by columns, or l1 alone, a fit is
+        made at each instead.
         """
         grid = [ElasticNet(*both) for both in zip(l2s, np.zeros(len(l2s)) if l1s is None else l1s, strict=True)]
-        grid.sort(key=lambda penalty: -penalty.l2)
+        grid.sort(key=lambda penalty: (-penalty.l2, -penalty.l1))
+        if grid[0].l2 == 0 or (self._goes_by_columns and grid[-1].l1 > 0 and not between):
+            self._solve_in_order(grid)
+            return
         tried = [set() for _ in self.pairs]
         for end in (grid[0], grid[-1]):
             self.solve(end.l2, end.l1)
@@ -96,12 +103,33 @@ class PathSolver:
                 tried[c].add(penalty)
             self.fit_at(lacking)
 
+    def _solve_in_order(self, grid):
+        """A fit at each: without l2 no pair proves anything of penalties below its own, and by columns a fit costs less
+        than proofs do."""
+        problem = self.shared.problem
+        for c in range(len(self.pairs)):
+            fits = None
+            if self._goes_by_columns and grid[-1].l1 > 0:
+                fits = ColumnFits(self.source, self.labels.signed_weight(c, self.weights), problem.loss, self.intercept,
+                                  problem.free is not None)
+            for penalty, following in zip(grid, [*grid[1:], None], strict=True):
+                if fits is None or not fits.can_be_made:
+                    self.fit_at([(c, penalty)])
+                elif self.settings.clock.late:
+                    self.stopped = "max_time"
+                elif self.stopped is None:
+                    result, pair = fits.fit(penalty, self.settings, following)
+                    self._count(c, penalty, result, pair)
+                    if result.status == "stuck":             # other steps may lead on
+                        fits = None
+                        self.fit_at([(c, penalty)])
+
     def _first_lacking(self, c, grid, tried):
         """(c, penalty) of the largest gap between the first two fits between which one is over ``tol``, but at those
         ``tried``; None: all is proven."""
         pairs, worst, place, within = self.pairs[c], self.settings.tol, None, None
         for penalty in grid:
-            bracket = pairs.bracket(penalty.l2)
+            bracket = pairs.bracket(penalty)
             if place is not None and bracket is not within:
                 break
             gap = pairs.certify(penalty.l2, penalty.l1).gap
@@ -148,16 +176,22 @@ class PathSolver:
         for fit in fits:
             self._keep(fit)
 
+    def _count(self, c, penalty, result, pair):
+        self.passes += result.passes
+        self.stopped = "max_time" if result.status == "max_time" else self.stopped
+        self.pairs[c].add(pair)
+        self.n_solved += 1
+        if self.note is not None:
+            self.note(c, penalty, result)
+
     def _keep(self, fit):
         result = fit.result
-        self.passes += result.passes
         if result.status in ("stopped", "max_time", "waiting"):
             self.stopped = "max_time" if result.status == "waiting" else result.status
-        if np.isfinite(result.objective):
-            self.pairs[fit.c].add(Pair(result, fit.penalty, self.shared.problem.free, fit.a))
-            self.n_solved += 1
-            if self.note is not None:
-                self.note(fit.c, fit.penalty, result)
+        if not np.isfinite(result.objective):
+            self.passes += result.passes
+        else:
+            self._count(fit.c, fit.penalty, result, Pair(result, fit.penalty, self.shared.problem.free, fit.a))
 
     def _way(self, fit, settings):
         """Yield the drivers that make a fit, one after the other."""

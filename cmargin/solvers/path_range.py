@@ -31,7 +31,7 @@ def spaced(largest, least, n):
 def prove_between(solver, largest, least, l1_of):
     """Let `PathSolver` fit until every penalty between the two is proven to its tolerance."""
     ends = [l2 for l2 in (largest, least) if l2 > 0]
-    solver.solve_all(ends, [l1_of(l2) for l2 in ends])
+    solver.solve_all(ends, [l1_of(l2) for l2 in ends], between=True)
     while solver.stopped is None:
         asked = [(c, l2) for c in range(len(solver.pairs))
                  if (l2 := least_proven(solver, c, largest, least, l1_of)) is not None]

@@ -13,7 +13,7 @@ from cmargin._core.losses._losses import FACTS, LOSS_IDS, evaluate, gains
 from cmargin._core.multinomial._inverse import ClassBlocks, rows_above
 from cmargin._core.multinomial._newton import ASTRAY, NEAR, ONWARD, SLICE_OVER, STANDS, MultinomialNewton
 from cmargin._core.multinomial._step import MultinomialStep, penalised
-from cmargin._core.newton import _bound, _line
+from cmargin._core.newton import _bound, _column_path, _line
 from cmargin._core.newton._asking import advance_all, now
 from cmargin._core.newton._bound import ROUNDING
 from cmargin._core.newton._c_memory import limits_of_c_programs

@@ -184,6 +184,28 @@
             out[i] = s0 + fold_lanes(a0);                                                                        \
         }                                                                                                        \
     }                                                                                                            \
+    /* the sums of weight x and of weight x^2, and sum_j += scale weight_j x_j */                                 \
+    CLONES static void row_moments_##suffix(const real *x, const double *weight, ptrdiff_t m, double *first,     \
+                                            double *second) {                                                    \
+        double a0[LANES] = {0}, a1[LANES] = {0}, s0 = 0, s1 = 0;                                                 \
+        ptrdiff_t j = 0;                                                                                         \
+        for (; j + LANES <= m; j += LANES)                                                                       \
+            for (int l = 0; l < LANES; l++) {                                                                    \
+                double part = weight[j + l] * x[j + l];                                                          \
+                a0[l] += part;                                                                                   \
+                a1[l] += part * x[j + l];                                                                        \
+            }                                                                                                    \
+        for (; j < m; j++) {                                                                                     \
+            s0 += weight[j] * x[j];                                                                              \
+            s1 += weight[j] * x[j] * x[j];                                                                       \
+        }                                                                                                        \
+        *first = s0 + fold_lanes(a0);                                                                            \
+        *second = s1 + fold_lanes(a1);                                                                           \
+    }                                                                                                            \
+    CLONES static void row_axpy_weighted_##suffix(const real *x, double scale, const double *weight, ptrdiff_t m, \
+                                                  double *restrict sum) {                                        \
+        for (ptrdiff_t j = 0; j < m; j++) sum[j] += scale * weight[j] * x[j];                                    \
+    }                                                                                                            \
     /* out_j = scale x_j */                                                                                      \
     CLONES static void row_scaled_##suffix(const real *x, double scale, ptrdiff_t m, double *restrict out) {     \
         for (ptrdiff_t j = 0; j < m; j++) out[j] = scale * x[j];                                                 \
@@ -204,6 +226,8 @@ DEFINE_TILE_KERNELS(double, d)
 #define tile_row_squares_of(storage, ...) BY_STORAGE(storage, tile_row_squares, __VA_ARGS__)
 #define row_scaled_of(storage, ...) BY_STORAGE(storage, row_scaled, __VA_ARGS__)
 #define row_scaled_to_single_of(storage, ...) BY_STORAGE(storage, row_scaled_to_single, __VA_ARGS__)
+#define row_moments_of(storage, ...) BY_STORAGE(storage, row_moments, __VA_ARGS__)
+#define row_axpy_weighted_of(storage, ...) BY_STORAGE(storage, row_axpy_weighted, __VA_ARGS__)
 #define row_dot_of(storage, ...) BY_STORAGE(storage, mixed_dot, __VA_ARGS__)
 #define row_axpy_of(storage, ...) BY_STORAGE(storage, mixed_axpy, __VA_ARGS__)
 #define row_prefetch_of(storage, ...) BY_STORAGE(storage, row_prefetch, __VA_ARGS__)

@@ -50,7 +50,7 @@ cdef double row_product(const row_source *source, Py_ssize_t row, const double *
 cdef void add_row(double scale, const row_source *source, Py_ssize_t row, double *total) noexcept nogil
 cdef void fetch_row(const row_source *source, Py_ssize_t row) noexcept nogil
 
-# of a CSR row: the sums of weight x and of weight x^2, and total += scale weight x
+# of a row, as above: the sums of weight x and of weight x^2, and total += scale weight x
 cdef void row_moments(const row_source *source, Py_ssize_t row, const double *weight, double *first,
                       double *second) noexcept nogil
 cdef void add_weighted_row(double scale, const row_source *source, Py_ssize_t row, const double *weight,

@@ -30,6 +30,10 @@ cdef extern from "_tiles.h" nogil:
                              Py_ssize_t n, Py_ssize_t m, const double *w, double *out) noexcept
     void row_scaled_of(storage_t storage, const void *x, double scale, Py_ssize_t m, double *out) noexcept
     void row_scaled_to_single_of(storage_t storage, const void *x, double scale, Py_ssize_t m, float *out) noexcept
+    void row_moments_of(storage_t storage, const void *x, const double *weight, Py_ssize_t m, double *first,
+                        double *second) noexcept
+    void row_axpy_weighted_of(storage_t storage, const void *x, double scale, const double *weight, Py_ssize_t m,
+                              double *total) noexcept
     double row_dot_of(storage_t storage, const void *x, const double *w, Py_ssize_t m) noexcept
     void row_axpy_of(storage_t storage, double scale, const void *x, double *total, Py_ssize_t m) noexcept
     void row_prefetch_of(storage_t storage, const void *x, Py_ssize_t m) noexcept
@@ -101,12 +105,20 @@ cdef void add_row(double scale, const row_source *source, Py_ssize_t row, double
 
 cdef void row_moments(const row_source *source, Py_ssize_t row, const double *weight, double *first,
                       double *second) noexcept nogil:
-    csr_moments(sparse_row(&source.X, row), weight, first, second)
+    cdef const rows_view *X = &source.X
+    if X.starts != NULL:
+        csr_moments(sparse_row(X, row), weight, first, second)
+    else:
+        row_moments_of(X.storage, dense_row(X, row), weight, X.n_features, first, second)
 
 
 cdef void add_weighted_row(double scale, const row_source *source, Py_ssize_t row, const double *weight,
                            double *total) noexcept nogil:
-    csr_axpy_weighted(sparse_row(&source.X, row), scale, weight, total)
+    cdef const rows_view *X = &source.X
+    if X.starts != NULL:
+        csr_axpy_weighted(sparse_row(X, row), scale, weight, total)
+    else:
+        row_axpy_weighted_of(X.storage, dense_row(X, row), scale, weight, X.n_features, total)
 
 
 cdef void fetch_row(const row_source *source, Py_ssize_t row) noexcept nogil:

@@ -128,9 +128,10 @@ class MemorySource(Described):
                              n_threads=n_threads, offset=offset)
 
     def columns(self):
-        """X' of CSR rows, a copy, made once."""
+        """X', a column a row, made once: a copy, but of dense rows in F order."""
         if self._columns is None:
-            self._columns = Rows(self.unrepeated().X.T.tocsr()).in_few_bytes()
+            X = self.unrepeated().X
+            self._columns = Rows(X.T.tocsr()).in_few_bytes() if self.sparse else Rows(np.ascontiguousarray(X.T))
         return self._columns
 
     def reduced(self, least=0.0):

@@ -2,6 +2,9 @@
 
 from cmargin._core.newton._state cimport action_id, newton_state
 
+# how well a step's model is minimised, and for how many reads at most
+cdef double ENOUGH, FORCING, MOST
+
 
 # The model of the step, which is to be minimised; and what its minimum says.
 cdef action_id begin_columns(newton_state *at) noexcept nogil

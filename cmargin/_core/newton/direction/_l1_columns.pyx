@@ -14,11 +14,11 @@ from cmargin._core.penalties._elastic_net cimport l1_violation
 from cmargin._core.penalties._penalties cimport is_sharp
 from cmargin._core.penalties._penalty cimport penalty_t
 
-cdef double ENOUGH = 0.25                # of the tolerance: what the last step may leave,
-cdef double FORCING = 0.3                # and, of what the step began with, any other:
+ENOUGH = 0.25                # of the tolerance: what the last step may leave,
+FORCING = 0.3                # and, of what the step began with, any other:
 cdef double NEAR_END = 1e-3              # where that is less, the objective is at its rounding long before the bound
 cdef double FAR = 1e100                  # an l1 weight so small is none
-cdef double MOST = 1000                  # reads of a step
+MOST = 1000                  # reads of a step
 
 
 cdef action_id begin_columns(newton_state *at) noexcept nogil:

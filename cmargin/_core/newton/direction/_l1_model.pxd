@@ -73,3 +73,8 @@ cdef struct step_model:
 # the weights of the rows are set
 cdef void model_begin(step_model *at, columns_view *of) noexcept nogil
 cdef bint model_part(step_model *at, columns_view *of) noexcept nogil        # some reads of columns; False: at an end
+
+
+cdef inline double entries_of(const columns_view *of, Py_ssize_t j) noexcept nogil:
+    # of column j
+    return of.source.X.n_features if of.source.X.starts == NULL else of.source.X.starts[j + 1] - of.source.X.starts[j]

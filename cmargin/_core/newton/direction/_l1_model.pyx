@@ -12,7 +12,7 @@ from cmargin._core.newton._line cimport search_begin, search_tell
 from cmargin._core.penalties._elastic_net cimport l1_minimum_of_one, l1_violation
 from cmargin._core.penalties._penalties cimport penalty_slope
 from cmargin._core.penalties._penalty cimport kinks_of
-from cmargin._core.rows._rows cimport Rows
+from cmargin._core.rows._rows cimport Rows, rows_view
 from cmargin._core.rows._tiles cimport add_row, add_weighted_row, row_moments, row_product, source_of
 from cmargin._core.util._shapes cimport must_fit
 
@@ -46,7 +46,7 @@ cdef void model_begin(step_model *at, columns_view *of) noexcept nogil:
 
 
 cdef bint model_part(step_model *at, columns_view *of) noexcept nogil:
-    cdef double entries = max(1, of.source.X.starts[of.source.X.n_rows])
+    cdef double entries = all_entries(of)
     cdef bint agree = False
     at.read += 1                                 # columns may be empty, or none listed: no part is for nothing
     if at.stage == SWEEP:
@@ -88,8 +88,9 @@ cdef inline double slope_at_intercept(const step_model *at) noexcept nogil:
     return at.g[at.intercept] + at.crossed + (at.total + at.l2_each[at.intercept]) * at.d[at.intercept]
 
 
-cdef inline double entries_of(const columns_view *of, Py_ssize_t j) noexcept nogil:
-    return of.source.X.starts[j + 1] - of.source.X.starts[j]
+cdef inline double all_entries(const columns_view *of) noexcept nogil:
+    cdef const rows_view *X = &of.source.X
+    return max(1, X.n_rows * X.n_features if X.starts == NULL else X.starts[X.n_rows])
 
 
 cdef double sweep(step_model *at, columns_view *of) noexcept nogil:
@@ -344,7 +345,8 @@ def model_minimum(Rows columns, const double[::1] weight, const double[::1] g, c
                   const double[::1] l2, const double[::1] l1, intercept, double enough, double most=INFINITY):
     """argmin over d of g'd + d'(H + diag l2) d / 2 + sum l1 |w + d|, H = sum weight x x', and the reads it took.
 
-    ``columns``: X', CSR. ``g``, ``w``, ``l2``, ``l1`` (p,) end with the intercept's, "penalised" or "free", if any.
+    ``columns``: X', a column a row. ``g``, ``w``, ``l2``, ``l1`` (p,) end with the intercept's, "penalised" or "free",
+    if any.
     ``enough``: violation of the optimality conditions, over the l1 weight, that may stay; ``most``: reads of columns.
     """
     cdef step_model at
@@ -353,7 +355,7 @@ def model_minimum(Rows columns, const double[::1] weight, const double[::1] g, c
     cdef double[:, ::1] of_columns = np.zeros((13, p + 1)), of_rows = np.zeros((2, n + 1))
     cdef Py_ssize_t[:, ::1] places = np.tile(np.arange(p + 1), (3, 1))
     must_fit(g.shape[0] == l2.shape[0] == l1.shape[0] == p == columns.view.n_rows + (intercept is not None), "model")
-    must_fit(columns.sparse and columns.view.n_features == n and n > 0 and columns.view.n_rows > 0, "model")
+    must_fit(columns.view.n_features == n and n > 0 and columns.view.n_rows > 0, "model")
     of.source = source_of(columns)
     of.weight, of.product, of.other = <double *> &weight[0], &of_rows[0, 0], &of_rows[1, 0]
     at.p, at.free, at.intercept, at.l1 = p, intercept == "free", -1 if intercept is None else p - 1, l1[0]
