@@ -68,6 +68,8 @@ def smsvm_path(X: Any, y: Any, *, l2s: Sequence[float] | None = None, Cs: Sequen
         As `SmSVMClassifier.fit`, and for penalties that are negative, not numbers, none, or 0 without l1.
     TimeoutError
         Where ``max_time`` is over before the first fit of every class.
+    KeyboardInterrupt
+        By Ctrl-C, with what is known by then, an `SmSVMPath` whose `gaps` say it, as its attribute ``path``.
 
     Warns
     -----

@@ -69,7 +69,8 @@ class SLNDClassifierCV(PenaltySearch):
     checkpoint : path, `cmargin.Checkpoint` or None, default=None
         File in which the scores are kept, as by `SLNDClassifier`, after a penalty of a fold, and where time or Ctrl-C
         ends the search. The next penalty begins from zero then, so that the rest of its fold is the same to
-        ``tol``, not to the bit. ``estimator`` has none of its own.
+        ``tol``, not to the bit. ``estimator`` has none of its own. Without one Ctrl-C leaves ``scores_``,
+        ``cv_results_`` and what was best so far, and no fit to all rows.
 
     Attributes
     ----------
@@ -187,7 +188,7 @@ class SLNDClassifierCV(PenaltySearch):
         warn_of_lacking(data.classes, data.y, data.codes, rows)
         run = PathSearchRun(self, data, grid, rows, Scoring(self), routed.scorer.score,
                             checkpointer, None if self.max_time is None else begin + self.max_time)
-        with FitSlot(waits=self.max_time is None):
+        with FitSlot(waits=self.max_time is None), self._keeps_scores(run):
             run.run()
         place = self._place(run)
         total = data.weighed(self._estimator)[1]
@@ -195,7 +196,8 @@ class SLNDClassifierCV(PenaltySearch):
         strength = l2 * total                    # 0 for weights near the least number
         found = self._found(run, place) | {"l2_": l2, "C_": 1 / strength if strength > 0 else np.inf}
         if self.refit:
-            found |= self._refitted(X, data, l2, run)
+            with self._keeps_scores(run):
+                found |= self._refitted(X, data, l2, run)
         for name in [name for name in OF_A_REFIT if not self.refit and name in vars(self)]:
             delattr(self, name)
         self.__dict__.update(found)

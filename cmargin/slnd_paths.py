@@ -50,6 +50,8 @@ def slnd_path(X: Any, y: Any, *, l2s: Sequence[float] | None = None, Cs: Sequenc
     ------
     ValueError
         As `SLNDClassifier.fit` with ``l2``, and for penalties that are not positive numbers, or none.
+    KeyboardInterrupt
+        By Ctrl-C, with what is known by then, an `SLNDPath`, as its attribute ``path``.
 
     Warns
     -----

@@ -59,7 +59,8 @@ class SmSVMClassifierCV(PenaltySearch):
         True, or a number above 0: print a line after every fit of a fold.
     checkpoint : path, `cmargin.Checkpoint` or None, default=None
         File in which the scores are kept, as by `SmSVMClassifier`, after the fits of a fold, and where time or Ctrl-C
-        ends the search: fits that were under way are made again. ``estimator`` has none of its own.
+        ends the search: fits that were under way are made again. ``estimator`` has none of its own. Without one Ctrl-C
+        leaves ``scores_``, ``cv_results_`` and what was best so far, and no fit to all rows.
     Cs : sequence of float or None, default=None
         Instead of ``l2s``: values of ``C`` to try, each of which is l2 = 1 / (C * sum of the weights of the rows) in
         every fold and in the final fit. ``np.inf``: no penalty.
@@ -204,7 +205,8 @@ class SmSVMClassifierCV(PenaltySearch):
         grid, place = run.grid, self._place(run)
         found = self._found(run, place) | self._both_ways(X, y, weights, grid.parameters(*place))
         if self.refit:
-            found |= self._refitted(X, y, weights, grid.parameters(*place), run)
+            with self._keeps_scores(run):
+                found |= self._refitted(X, y, weights, grid.parameters(*place), run)
         for name in [name for name in OF_A_REFIT if not self.refit and name in vars(self)]:
             delattr(self, name)
         self.__dict__.update(found)
@@ -279,7 +281,8 @@ class SmSVMClassifierCV(PenaltySearch):
             run = SearchRun(self, posed, grid, splits(self.cv, X, y, routed.splitter.split), checkpointer, deadline)
         if warns:
             warn_of_lacking(classes, y, codes, run.rows, of_all=not self.refit)
-        run.run()
+        with self._keeps_scores(run):
+            run.run()
         return run
 
     # ---------------------------------------------------------------- what is found

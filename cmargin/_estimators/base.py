@@ -47,7 +47,8 @@ def keeps_last_fit(method: Method) -> Method:
     are known: the last model would be left with another's columns or classes, an estimator never fitted would look as
     if it were. Everything in ``__dict__`` is put back, parameters included.
 
-    There are new weights where ``coef_`` is another object than before. Such a call, stopped by an interrupt or by an
+    There are new weights where ``coef_`` is another object than before, and new scores of a search where ``scores_``
+    is. Such a call, stopped by an interrupt or by an
     error in a callback, keeps what it stored; so whatever belongs to ``coef_`` is stored along with it, by one
     ``vars(self).update``, which no interrupt cuts in two.
 
@@ -64,12 +65,12 @@ def keeps_last_fit(method: Method) -> Method:
         goes_on = before.get("warm_start", True) or method.__name__ != "fit"
         if goes_on and not isinstance(before.get("coef_", NONE_YET), np.ndarray):
             self.densify()
-        started = vars(self).get("coef_")
+        started = vars(self).get("coef_"), vars(self).get("scores_")
         try:
             with StandardArithmetic():
                 return method(self, *args, **kwargs)
         except BaseException:
-            if vars(self).get("coef_") is started:
+            if vars(self).get("coef_") is started[0] and vars(self).get("scores_") is started[1]:
                 for name in vars(self).keys() - before.keys():
                     delattr(self, name)
                 vars(self).update(before)

@@ -17,6 +17,7 @@ from cmargin._estimators.smsvm_fit import l1_over_l2, l2_of, occurring_columns, 
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, given_penalties, is_real
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import RunClock
+from cmargin._runtime.deferred import Deferred
 from cmargin.data.arrays import plain
 from cmargin.solvers.path import PathSolver
 from cmargin.solvers.path_range import find_range, prove_between, spaced
@@ -201,7 +202,8 @@ def asked_for(l2s, Cs, l1, l1_ratio, l1s=None):
 
 
 def falling_penalties(asked, total_weight, l1_of):
-    """(n,) l2s or l1s, falling, each once, of what was `asked_for`; None for None. Beside an l1_ratio a C says l2 + l1."""
+    """(n,) l2s or l1s, falling, each once, of what was `asked_for`; None for None. Beside an l1_ratio a C says l2 + l1.
+    """
     if asked is None:
         return None
     name, given = asked
@@ -280,6 +282,7 @@ def _fitted(e, source, weight, begin, asked):
                         settings=settings_of(e, clock=clock, between=lambda: "max_time" if clock.late else None),
                         n_threads=n_threads, seeds=seeds, one_by_one=len(labels) < max(2, n_threads),
                         l2_min=least or None, keeps_rows=len(labels) == 1, note=_note(e, labels))
+    interruption = None
     try:
         with single_threaded_blas():
             if l2s is None:
@@ -293,8 +296,18 @@ def _fitted(e, source, weight, begin, asked):
                     prove_between(solver, l2s[0], l2s[-1], l1_of)
     except FloatingPointError:
         raise ValueError("X holds values so large that sums of their squares overflow; scale the features.") from None
+    except KeyboardInterrupt as stop:
+        if not all(solver.pairs):
+            raise
+        interruption = Deferred(stop)
+        l2s = spaced(solver.pairs[0].pairs[0].l2, solver.pairs[0].pairs[-1].l2, n_l2s) if l2s is None else l2s
     l1s = np.array([l1_of(l2) for l2 in l2s]) if l1s is None else l1s
-    return _what_is_known(e, l2s, l1s, solver, labels, n_features, occurring)
+    path, shortfall = _what_is_known(e, l2s, l1s, solver, labels, n_features, occurring)
+    if interruption is not None:
+        ended = interruption.taken()
+        ended.path = path
+        raise ended
+    return path, shortfall
 
 
 def _note(e, labels):

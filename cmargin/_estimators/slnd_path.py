@@ -13,6 +13,7 @@ from cmargin._estimators.slnd_fit import a_fit, optimum_settings, refuse_one_cla
 from cmargin._estimators.validation import POSITIVE, given_penalties, is_real
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import TimeUp
+from cmargin._runtime.deferred import Deferred
 from cmargin.solvers.multinomial.path import MultinomialPath, largest_l2
 from cmargin.solvers.path_range import spaced
 
@@ -141,7 +142,7 @@ def fit_slnd_path(estimator, X, y, sample_weight=None, *, l2s=None, Cs=None, n_l
         l2s = penalties_of(l2s, Cs, total)
         settings = optimum_settings(e, 1.0, len(classes), e._deadline(begin))
         solver = MultinomialPath(source, codes.astype(np.int64, copy=False), weight, len(classes), settings)
-        times = settings.l2
+        times, interruption = settings.l2, None
         try:
             with single_threaded_blas():
                 for found in points_of(solver, l2s, largest_l2(source, weight), l2_min, between, times):
@@ -151,11 +152,19 @@ def fit_slnd_path(estimator, X, y, sample_weight=None, *, l2s=None, Cs=None, n_l
             if not solver.pairs:
                 raise TimeoutError(f"max_time={e.max_time} s was over before the first fit; nothing is known.") \
                     from None
+        except KeyboardInterrupt as stop:
+            if not solver.pairs:
+                raise
+            interruption = Deferred(stop)
         solver.let_go()
     ends = [pair.l2 / times for pair in (solver.pairs.pairs[0], solver.pairs.pairs[-1])]
     if l2s is None:
         l2s = spaced(*ends, n_l2s) if ends[0] > ends[1] else ends[:1]
     path = SLNDPath(e, np.asarray(l2s), solver, classes)
+    if interruption is not None:
+        ended = interruption.taken()
+        ended.path = path
+        raise ended
     warn_of(shortfall_of(path, solver, e, settings.tol))
     return path
 

@@ -106,23 +106,27 @@ class PathSolver:
     def _solve_in_order(self, grid):
         """A fit at each: without l2 no pair proves anything of penalties below its own, and by columns a fit costs less
         than proofs do."""
-        problem = self.shared.problem
+        for c in range(len(self.pairs) if len(self.pairs) > 1 else 0):
+            self._go_down(c, grid[:1])           # that something is known of all, whenever time is over
         for c in range(len(self.pairs)):
-            fits = None
-            if self._goes_by_columns and grid[-1].l1 > 0:
-                fits = ColumnFits(self.source, self.labels.signed_weight(c, self.weights), problem.loss, self.intercept,
-                                  problem.free is not None)
-            for penalty, following in zip(grid, [*grid[1:], None], strict=True):
-                if fits is None or not fits.can_be_made:
+            self._go_down(c, grid)
+
+    def _go_down(self, c, grid):
+        fits, problem = None, self.shared.problem
+        if self._goes_by_columns and grid[-1].l1 > 0:
+            fits = ColumnFits(self.source, self.labels.signed_weight(c, self.weights), problem.loss, self.intercept,
+                              problem.free is not None)
+        for penalty, following in zip(grid, [*grid[1:], None], strict=True):
+            if fits is None or not fits.can_be_made:
+                self.fit_at([(c, penalty)])
+            elif self.settings.clock.late:
+                self.stopped = "max_time"
+            elif self.stopped is None:
+                result, pair = fits.fit(penalty, self.settings, following)
+                self._count(c, penalty, result, pair)
+                if result.status == "stuck":                 # other steps may lead on
+                    fits = None
                     self.fit_at([(c, penalty)])
-                elif self.settings.clock.late:
-                    self.stopped = "max_time"
-                elif self.stopped is None:
-                    result, pair = fits.fit(penalty, self.settings, following)
-                    self._count(c, penalty, result, pair)
-                    if result.status == "stuck":             # other steps may lead on
-                        fits = None
-                        self.fit_at([(c, penalty)])
 
     def _first_lacking(self, c, grid, tried):
         """(c, penalty) of the largest gap between the first two fits between which one is over ``tol``, but at those

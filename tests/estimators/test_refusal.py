@@ -161,9 +161,9 @@ def test_an_interrupt_before_training_changes_nothing(monkeypatch, fitted, model
     assert same_state(before, vars(model))
 
 
-def test_an_interrupt_in_the_last_fit_of_a_search_changes_nothing(monkeypatch):
+def test_an_interrupt_in_the_last_fit_of_a_search_keeps_its_scores_and_nothing_of_the_fit_before(monkeypatch):
     model = SmSVMClassifierCV(l2s=(1e-2,), cv=2).fit(X, Y)
-    before, fit, calls = dict(vars(model)), SmSVMClassifier.fit, []
+    fit, calls = SmSVMClassifier.fit, []
 
     def interrupted(self, *data):
         calls.append(1)
@@ -174,7 +174,11 @@ def test_an_interrupt_in_the_last_fit_of_a_search_changes_nothing(monkeypatch):
     monkeypatch.setattr(SmSVMClassifier, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(WIDER, WORDS)
-    assert same_state(before, vars(model))
+    assert model.scores_.shape == (2, 1, 1) and np.isfinite(model.scores_).all()
+    assert not {"coef_", "n_features_in_", "l2_"} & set(vars(model))
+    with pytest.raises(AttributeError) as refused:
+        model.predict(WIDER)
+    assert "interrupted before its fit to all rows" in str(refused.value.__cause__)
 
 
 @pytest.mark.parametrize("model", [SLNDClassifier(max_passes=5), cmargin.MarginPursuitClassifier(max_passes=5),

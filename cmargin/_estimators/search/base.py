@@ -1,5 +1,6 @@
 """What all searches for penalties share: what they find, what they warn of, and predictions by what was chosen."""
 
+from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
@@ -23,8 +24,13 @@ from cmargin.data.containers import label_array
 
 def _predicts(search):
     """Whether there is, or will be, a fit of all rows; weights may be set by hand."""
-    if isinstance(search.refit, (bool, np.bool_)) and not search.refit and "coef_" not in vars(search):
-        raise AttributeError(f"this {type(search).__name__} has refit=False: it has scores, and nothing to predict by")
+    if "coef_" not in vars(search):
+        if isinstance(search.refit, (bool, np.bool_)) and not search.refit:
+            raise AttributeError(f"this {type(search).__name__} has refit=False: it has scores, and nothing to predict "
+                                 "by")
+        if "scores_" in vars(search):
+            raise AttributeError(f"this {type(search).__name__} was interrupted before its fit to all rows: it has "
+                                 "scores, and nothing to predict by")
     return True
 
 
@@ -59,6 +65,20 @@ class PenaltySearch(ClassifierMixin, VersionInPickle, BaseEstimator):
             return Bunch(splitter=routed.splitter, scorer=Bunch(score=with_weights(weights)))
         return Bunch(splitter=Bunch(split=with_groups(groups)),
                      scorer=Bunch(score=with_weights(weights if scoring.takes_weights else None)))
+
+    @contextmanager
+    def _keeps_scores(self, run):
+        """A Ctrl-C meanwhile leaves what ``run`` has scored, and of a fit before nothing."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            if np.isfinite(run.scores).any():
+                place = tuple(map(int, chosen(run.grid, run.scores, self.one_standard_error)))
+                found = PenaltySearch._found(self, run, place)
+                for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+                    delattr(self, name)
+                self.__dict__.update(found)
+            raise
 
     def _place(self, run):
         """The place of the grid that is chosen."""
