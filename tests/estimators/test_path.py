@@ -11,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 from cmargin import SmSVMClassifier, smsvm_path
-from cmargin.data.files import open_files
+from cmargin.data import open_rows
+from cmargin.data.files import open_files, sources
 from cmargin.solvers.path import PathSolver
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -100,6 +101,19 @@ def test_rows_in_files(tmp_path):
     path = smsvm_path(open_files(tmp_path / "X.npy"), Y, l2s=L2S[:4], tol=1e-3)
     assert path.gaps.max() <= 1e-3
     assert np.allclose(path.objectives, smsvm_path(X, Y, l2s=L2S[:4], tol=1e-3).objectives, rtol=2e-3)
+
+
+@pytest.mark.parametrize("given", [{"l2s": L2S[:4]}, {"l2s": L2S[:3], "l1": 1e-3}, {"l1s": [0.1, 0.01]}])
+def test_rows_that_stay_in_several_files(tmp_path, monkeypatch, given):
+    monkeypatch.setattr(sources, "FITS", 0.0)
+    np.save(tmp_path / "1.npy", X[:100])
+    np.save(tmp_path / "2.npy", X[100:])
+    parts = open_files([tmp_path / "1.npy", tmp_path / "2.npy"])
+    assert not open_rows(parts, Y).in_memory
+    path = smsvm_path(parts, Y, loss="logistic", tol=1e-4, **given)
+    here = smsvm_path(X, Y, loss="logistic", tol=1e-4, **given)
+    assert path.gaps.max() <= 1e-4
+    assert path.objectives == pytest.approx(here.objectives, rel=2e-4)
 
 
 def test_the_estimators_own_path():
