@@ -19,6 +19,7 @@ class Elsewhere:
         self.n_rows = sum(part.n_rows for part in parts)
         self.n_columns, self.n_features, self.rounding = parts[0].n_columns, parts[0].n_features, parts[0].rounding
         self.total_weight, self.share = sum(part.total_weight for part in parts), 1.0
+        self.offset = parts[0].offset
         self.asked = []
 
     @classmethod

@@ -92,7 +92,7 @@ cdef class Newton(Driver):
             self.take_columns_of(problem.penalty)
         at.problem.loss = loss_of(problem.loss.id, problem.loss.numbers[0], problem.loss.numbers[1])
         at.problem.facts = facts_of(&at.problem.loss)
-        at.problem.has_offsets = getattr(source, "offset", None) is not None
+        at.problem.has_offsets = source.offset is not None
         take_rule(&at.stop, settings)
         at.limits = limits
         at.ask.pauses = settings.pauses
