@@ -121,7 +121,7 @@ class SmSVMClassifier(LinearClassifier):
         groups and no bounds (which can be rows of A), up to 4,000 columns; solvers as with bounds.
     prune : bool or float, default=False
         True: weights become 0 as long as the certified gap stays within ``tol``, of which the fit then leaves half. A
-        number: within that relative gap; of tags, 0.05 leaves a quarter to a third of the weights. Those go first that
+        number: within that relative gap; of tags, 0.03 leaves a quarter to four tenths. Those go first that
         cost least by the curvature. `duality_gap_` and `objective_` are of the weights that are left, and ``coef_``
         is sparse from the beginning. For rows in memory, without bounds, constraints and penalties by column.
     coef_dtype : {"float64", "float32"}, default="float64"

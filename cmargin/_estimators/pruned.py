@@ -62,8 +62,8 @@ def largest_objective(dual, most):
 class BatchPruning:
     """What follows a `Batch` whose weights may go: they go, and those that are left are trained again, by turns.
 
-    Training again gives back a part of what the zeros cost, as much as nine tenths with labels of few rows, for which
-    more weights go next time. It ends after the fifth time, or where fewer than a twentieth of the weights went.
+    Training again gives back a part of what the zeros cost, most of it with labels of few rows, for which more weights
+    go next time. It ends after the fifth time, or where fewer than a twentieth of the weights went.
     """
 
     def __init__(self, rows, positives, most, max_steps):
