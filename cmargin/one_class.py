@@ -30,9 +30,9 @@ class SmSVMOneClass(LinearScores, OutlierMixin, VersionInPickle, BaseEstimator):
 
         1/2 |w|^2 - rho + 1/(nu N) sum_i s_i max(0, rho - <w, x_i>),     sum_i s_i = N
 
-    by the Newton method of `SmSVMClassifier`, and stops when a dual value proves that the objective is within ``tol``
-    of its minimum. The plane <w, x> = rho holds all but a share of about ``nu`` of the rows away from the origin; rows
-    on the origin's side of it are outliers.
+    by the Newton method of `SmSVMClassifier`, with many columns by sweeps of its dual first, and stops when a dual
+    value proves that the objective is within ``tol`` of its minimum. The plane <w, x> = rho holds all but a share of
+    about ``nu`` of the rows away from the origin; rows on the origin's side of it are outliers.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class SmSVMOneClass(LinearScores, OutlierMixin, VersionInPickle, BaseEstimator):
     max_time : float or None, default=None
         Seconds after which the best point so far is kept.
     random_state : int, RandomState or None, default=None
-        Chooses subsets of rows; None: the same every time.
+        Chooses subsets of rows and the order of sweeps; None: the same every time.
     n_jobs : int or None, default=None
         Threads. None: the processors that the process may use; -1: all. The result is the same to the bit.
     verbose : int, default=0
@@ -68,7 +68,7 @@ class SmSVMOneClass(LinearScores, OutlierMixin, VersionInPickle, BaseEstimator):
     objective_ : (1,) array
         The objective, not smoothed.
     n_iter_ : int
-        Newton steps.
+        Newton steps, and sweeps of the dual.
     n_passes_ : float
         Reads of the data, in reads of all of it.
     history_ : dict of arrays, one entry an evaluation

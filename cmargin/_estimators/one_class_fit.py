@@ -114,22 +114,23 @@ class OneClassFit:
         if self.occurring is not None:
             source = source.of_columns(self.occurring)
             rows = source.row_pass(self.weights, intercept=True, n_threads=threads_of(e, source, 1))
-        warm = self._warm_start()
+        warm, by_dual = self._warm_start(), True
         while True:
-            self._solve_in_units(source, rows, warm)
+            self._solve_in_units(source, rows, warm, by_dual)
             one = self.one.finer(self.one.outside(self.result.dual)) if self.result.status == "stalled" else None
             if one is None:
                 return
-            warm = self.result.w * (self.one.unit / one.unit)
+            warm, by_dual = self.result.w * (self.one.unit / one.unit), False
             warm[-1] = 1 - (1 - self.result.w[-1]) * (self.one.unit / one.unit)
             self._keep_history()
             self.one, self.result = one, Result(warm, passes=self.result.passes, n_iter=self.result.n_iter)
 
-    def _solve_in_units(self, source, rows, warm):
+    def _solve_in_units(self, source, rows, warm, by_dual):
         """Bring the problem in the present units to its end, or to that of the time."""
         e, one, m = self.estimator, self.one, source.n_features
         problem = Problem(one.penalty, m, one.loss, one)
-        about = ProblemStats(problem.loss, problem.penalty, m + 1, warm=warm is not None, has_dual=False)
+        about = ProblemStats(problem.loss, problem.penalty, m + 1, warm=warm is not None, has_dual=False,
+                             fixed_sum=by_dual)
         self.result.w = np.zeros(m + 1)
         shared = Shared(source, problem, about, self.weights, True)
         shared.learn(self.settings)

@@ -134,7 +134,8 @@ def occurring_columns(source, penalty):
     of which a copy is made, are more numbers than those vectors have.
     """
     if not (source.in_memory and source.sparse and penalty.has_bound and penalty.holds_zero) \
-            or source.agreed is not None or source.n_features <= cost.FACTOR_UP_TO_COLUMNS:
+            or source.agreed is not None or source.n_features <= cost.FACTOR_UP_TO_COLUMNS \
+            or COLUMN_VECTORS * source.n_features <= source.entries:
         return None
     occurring = source.occurring(1)
     return occurring if COLUMN_VECTORS * (source.n_features - len(occurring)) > source.entries else None

@@ -20,6 +20,9 @@ class RowsElsewhere(Described):
     def dual_rows(self, intercept, free, weights, l2, loss):
         self.refuse("linear_solver='dual'")
 
+    def one_class_rows(self, weights, nu, least):
+        self.refuse("SmSVMOneClass")
+
     def lane_rows(self, weights, l2, l2_bias, n_problems):
         self.refuse("Problems side by side")
 

@@ -84,6 +84,9 @@ class DataSource(Protocol):
         `DualPass`; the offset, as of `row_pass`, is for losses of residuals.
         """
 
+    def one_class_rows(self, weights, nu, least):
+        """`OneClassRows`: the dual of the one-class problem; ``least``: what a gap is relative to at least."""
+
     def lane_rows(self, weights, l2, l2_bias, n_problems):
         """`LaneRows`: what problems of the squared hinge share that are solved side by side, in memory.
 

@@ -139,7 +139,7 @@ GAP_TO_BEGIN_ANEW = (0.1, 0.5)   # relative duality gap
 # ---------------------------------------------------------------- the dual of a smooth loss
 
 # A smooth loss tries the dual from so many columns on; rows of fewer take up to twice as long by it (smsvm.md, "Fewer
-# columns, 16,000 x 20").
+# columns, 16,000 x 20"). One class begins with its own from as many on (smsvm.md, "One class by sweeps of its dual").
 SMOOTH_DUAL_FROM_COLUMNS = 48    # columns
 # A smooth loss tries the dual of dense rows from so many stored numbers on; fits of fewer are as quick as the choice
 # (asv_benches/compare_dual.py).

@@ -85,6 +85,10 @@ class OneClass:
         """An objective or a bound of the driver, as users see it."""
         return value * self.unit / self.nu
 
+    def inside(self, value):
+        """An objective or a bound that users see, as the driver has it."""
+        return value * self.nu / self.unit
+
     def gap(self, objective, dual):
         """Relative gap of numbers as users see them."""
         return (objective - min(objective, dual)) / max(-dual, self.least)

@@ -39,6 +39,7 @@ class ProblemStats:
     has_dual: bool = True      # False: the sweeps of the dual do not know it, nor does the working set: rows have
     # offsets, or dual variables a fixed sum
     may_share: bool = False    # whoever fits would have all problems solved side by side
+    fixed_sum: bool = False    # of one class, for whose dual variables there are sweeps of their own
 
 
 @dataclass(frozen=True)
@@ -223,8 +224,23 @@ def are_light(stats, problem, most, outcome_of):
     return total <= most * problem.penalty.l2 * stats.n_rows * seen
 
 
+def dual_of_one_class(stats, problem, settings):
+    """Sweeps over dual variables of a fixed sum, or None where the curvature of all columns costs little."""
+    if stats.n_features < cost.SMOOTH_DUAL_FROM_COLUMNS \
+            or not (stats.contiguous_rows or stats.entries <= cost.COPY_UP_TO_ENTRIES):
+        return None
+    by_products = prices.too_wide(stats.n_rows, stats.n_features) and not prices.reducing_pays_off(stats)
+    price = cost.CG_NEWTON_READS if by_products else cost.SPARSE_NEWTON_READS
+    reads = min(cost.DUAL_SHARE * price, settings.max_passes / 2)
+    return Stage("dual", f"sweeps cost less than the curvature of {stats.n_features:,} columns",
+                 f"after {reads:.3g} reads Newton's method takes over", start="warm" if problem.warm else "zero",
+                 reads=reads, on_trial=True)
+
+
 def dual_first(stats, problem, settings, outcome_of):
     """The dual, a probe that decides about it, or None where Newton's method comes first."""
+    if problem.fixed_sum:
+        return dual_of_one_class(stats, problem, settings)
     tried = dual_is_tried(stats, problem, settings, outcome_of)
     if tried is False or isinstance(tried, Stage):
         return tried or None

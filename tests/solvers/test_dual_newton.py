@@ -71,10 +71,10 @@ def run(sweeps, n, slice_rows=np.inf):
     return sweeps.run(n, 0.0, slice_rows, np.inf, np.inf)
 
 
-def swept_by_the_twin(Z, y, order, low, high, box, moves, rest, a, w, target=1.0):
+def swept_by_the_twin(Z, y, order, low, high, box, moves, rest, a, w, target=1.0, held=0.0):
     """One sweep, the step along the last moves, and the intercept's; what `DualSweeps` says of it.
 
-    ``rest``: [steps lost one after the other, sweeps to make without a step].
+    ``rest``: [steps lost one after the other, sweeps to make without a step]. ``held``: what sum a y is to be.
     """
     left, rested, least, most, gap, new_a, new_w = naive_dual.sweep(Z, y, order, low, high, box, a, w,
                                                                     target * np.ones(len(y)))
@@ -86,7 +86,7 @@ def swept_by_the_twin(Z, y, order, low, high, box, moves, rest, a, w, target=1.0
             new_a, new_w, moves, n_clipped = naive_dual.best_move(Z, y, box, moves, a, w, new_a, new_w, target)
             rest[0] = 0 if moves else rest[0] + 1
             rest[1] = 2**rest[0] // 8
-    unbalanced = Z[0, -1] * (new_a @ y)
+    unbalanced = Z[0, -1] * (new_a @ y - held)
     if gap <= unbalanced**2:
         new_w[-1] += unbalanced
     low, high = least if least < 0 else -np.inf, most if most > 0 else np.inf

@@ -20,7 +20,7 @@ from cmargin._core.penalties._penalty cimport penalty_of, penalty_t
 from cmargin._core.rows._dual_evaluate cimport balance_part, begin_balancing, best_multiple, multiple_of
 from cmargin._core.rows._dual_rows cimport add_listed, add_rest, dual_products, gain_of, pointed_to, reads_of, target_of
 from cmargin._core.rows._dual_sweeps cimport (
-    AN_EVALUATION, TO_GIVE_UP, begin_call, call_part, choose_rows, dual_sweeps, take_sums,
+    AN_EVALUATION, SWEEPS_PER_EVALUATION, TO_GIVE_UP, begin_call, call_part, choose_rows, dual_sweeps, take_sums,
 )
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._history cimport history_row
@@ -30,7 +30,6 @@ cdef enum:
     PART = 1000000               # entries of rows between two checks of the clock: a millisecond
     SLICE = 100000000            # entries read by a call of sweeps at most
 
-cdef int SWEEPS_PER_EVALUATION = 12      # sweeps between two evaluations over all rows, at least
 cdef double READS_PER_EVALUATION = 1     # reads of all rows from one evaluation to the next, unless the gap has FALLEN
 cdef double FALLEN = 0.1                 # part of the last gap: sweeps that reach it are followed by an evaluation
 cdef double AGAIN = 0.5                  # factor on the gap wanted of sweeps, after an evaluation that did not certify

@@ -25,6 +25,9 @@ cdef struct dual_rows:               # nothing is copied
     const double *mean               # (m,) where rows are seen from; NULL: from 0
     const double *x_dot_mean         # (n,) <x, mean>, zeros without
     double mean_square
+    double sum                       # what sum a y is to be where the bias is free: above 0 of one class,
+    double beyond                    # whose gaps are relative to this less the dual value,
+    double least                     # and at least to this
     Py_ssize_t n_read                # rows read so far
 
 

@@ -11,6 +11,7 @@
 (d) Rows may be seen from their mean: x_i then stands for x_i - mean, and rows stay as they are.
 (e) The targets are 1, and every row has one dual variable, but in a regression: there every row stands twice in the
     lists, with y = 1 and y = -1, for what its residual costs above and below, and its entries once in the memory.
+    Of one class all signs are +, targets differ, and sum a is to be what `hold_sum` says in place of 0.
 """
 
 import numpy as np
@@ -76,7 +77,7 @@ cdef class DualBlocks:
 
     All of (n_rows,): ``signed_weight``; ``upper``, largest dual variables; ``ridge``, bends of their gains; ``square``,
     |x|^2 + bias^2 + ridge, positive; ``x_dot_mean``, <x_i, mean>, zeros without a ``mean`` (m,) where rows are seen
-    from; ``target``, slacks at w = 0, None: 1. With a target they are all (2 n_rows,), of rows above and below it:
+    from; ``target``, slacks at w = 0, None: 1. In a regression they are all (2 n_rows,), of rows above and below it:
     the latter with negative ``signed_weight``. ``bias``, ``free``: the column of constants, and whether its weight is
     free. ``density``: part of the entries that is stored.
     """
@@ -85,9 +86,10 @@ cdef class DualBlocks:
                  const double[::1] square, double bias, bint free, double density, const double[::1] x_dot_mean,
                  const double[::1] mean=None, const double[::1] target=None):
         cdef dual_rows *rows = &self.rows
-        cdef Py_ssize_t n = X.view.n_rows if target is None else 2 * X.view.n_rows
-        must_fit(n > 0 and signed_weight.shape[0] == upper.shape[0] == ridge.shape[0] == square.shape[0] == n
-                 and x_dot_mean.shape[0] == n and (mean is None or mean.shape[0] == X.view.n_features)
+        cdef Py_ssize_t n = signed_weight.shape[0]
+        must_fit(n in (X.view.n_rows, 2 * X.view.n_rows) and (n == X.view.n_rows or target is not None), "DualBlocks")
+        must_fit(n > 0 and upper.shape[0] == ridge.shape[0] == square.shape[0] == x_dot_mean.shape[0] == n
+                 and (mean is None or mean.shape[0] == X.view.n_features)
                  and (target is None or target.shape[0] == n), "DualBlocks")
         self.keep = X, signed_weight, upper, ridge, square, x_dot_mean, mean, target
         rows.source, rows.n, rows.n_source, rows.m = source_of(X), n, X.view.n_rows, X.view.n_features
@@ -99,6 +101,10 @@ cdef class DualBlocks:
         if mean is not None and mean.shape[0] > 0:
             rows.mean = &mean[0]
             rows.mean_square = mean_product(rows, rows.mean)
+
+    def hold_sum(self, double total, double beyond, double least):
+        """sum a is to be ``total``; gaps are relative to ``beyond`` less the dual value, and at least to ``least``."""
+        self.rows.sum, self.rows.beyond, self.rows.least = total, beyond, least
 
     @property
     def reads(self):

@@ -10,6 +10,7 @@ from cmargin._core.util._serialise cimport span
 cdef enum:
     RATE_OVER = 16                   # sweeps over which their rate of convergence is measured
     KEPT = RATE_OVER + 1
+    SWEEPS_PER_EVALUATION = 12       # between two evaluations over all rows, at least
     LONGEST_NAP = 7                  # sweeps that a row at its bound may be left out of, until the next evaluation
 
 cdef enum wish_id:

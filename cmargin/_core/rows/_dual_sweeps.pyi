@@ -6,6 +6,7 @@ import numpy as np
 
 from cmargin._core.rows._dual_rows import DualBlocks
 
+SWEEPS: int
 WISHES: dict[str, Any]
 
 class DualSweeps:

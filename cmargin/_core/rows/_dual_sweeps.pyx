@@ -32,6 +32,7 @@ cdef enum:
 cdef double ENOUGH = 0.7             # part of the tolerance: a sweep's gap at which a first evaluation pays off
 cdef double STRETCH = 1.0            # entries of rows swept, over columns, from which on sweeps are made to moves
 
+SWEEPS = SWEEPS_PER_EVALUATION
 # what a call ends with
 WISHES = {"another sweep": ANOTHER_SWEEP, "an evaluation": AN_EVALUATION, "to give up": TO_GIVE_UP}
 
@@ -199,7 +200,7 @@ cdef void choose_rows(dual_sweeps *at, const double *u) noexcept nogil:
 
 cdef void take_sums(dual_sweeps *at) noexcept nogil:
     cdef Py_ssize_t i
-    at.total = at.balance = 0
+    at.total, at.balance = 0, -at.rows.sum
     for i in range(at.rows.n):
         at.total += gain_of(at.rows, i, at.a[i])
         at.balance += at.a[i] if at.rows.signed_weight[i] >= 0 else -at.a[i]
@@ -322,12 +323,18 @@ cdef double move_bias(dual_sweeps *at, double gap) noexcept nogil:
 
 cdef wish_id wish_after_sweep(dual_sweeps *at) noexcept nogil:
     cdef double needed
-    at.enough = at.tol * max(dual_sum(at), 0.0)
+    at.enough = at.tol * gap_is_relative_to(at)
     needed = sweeps_needed(at)
     if needed * at.n_active > at.hopeless:
         return TO_GIVE_UP
     at.slow = needed > at.patience
     return AN_EVALUATION if at.gap <= at.part * at.enough else ANOTHER_SWEEP
+
+
+cdef double gap_is_relative_to(dual_sweeps *at) noexcept nogil:
+    if at.rows.sum > 0:
+        return max(at.rows.beyond - dual_sum(at), at.rows.least)
+    return max(dual_sum(at), 0.0)
 
 
 cdef double dual_sum(dual_sweeps *at) noexcept nogil:

@@ -50,7 +50,7 @@ class DualRows:
     what has a number for each dual variable has those of all rows above, then those of all rows below.
     """
 
-    def __init__(self, source, intercept, free, weights, l2, loss):
+    def __init__(self, source, intercept, free, weights, l2, loss, mean_from=DENSE):
         self.n_rows, self.n_features = source.n_rows, source.n_features
         self.rows = source.rows.in_few_bytes() if source.row_is_contiguous else Rows(np.ascontiguousarray(source.X))
         self.dense = not source.sparse
@@ -66,7 +66,7 @@ class DualRows:
         self.length = float(np.sqrt(self.square.mean()))                   # typical, of a row
         self.bias, self.free = float(intercept), free
         self.x_dot_mean, self.mean = np.zeros(self.n_rows), None
-        if free and self.density >= DENSE:
+        if free and self.density >= mean_from:
             self.see_from_the_mean()
         if free:
             self.bias = FREE_BIAS * typical(self.square) or 1.0

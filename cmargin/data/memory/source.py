@@ -8,6 +8,7 @@ from cmargin.data.arrays import dense, squares
 from cmargin.data.memory.dual_rows import DualRows
 from cmargin.data.memory.joint_rows import JointRows
 from cmargin.data.memory.lane_rows import LaneRows
+from cmargin.data.memory.one_class_rows import OneClassRows
 from cmargin.data.memory.reduced_rows import WideRows
 from cmargin.data.memory.row_pass import MemoryRowPass
 from cmargin.data.memory.score_blocks import ScoreBlocks
@@ -139,6 +140,9 @@ class MemorySource(Described):
 
     def dual_rows(self, intercept, free, weights, l2, loss):
         return DualRows(self.unrepeated(), intercept, free, weights, l2, loss)
+
+    def one_class_rows(self, weights, nu, least):
+        return OneClassRows(self.unrepeated(), weights, nu, least)
 
     def lane_rows(self, weights, l2, l2_bias, n_problems):
         return LaneRows(self, weights, l2, l2_bias, n_problems)

@@ -6,6 +6,7 @@ import numpy as np
 
 from cmargin.solvers import cost
 from cmargin.solvers.dual.dual_newton import DualNewton
+from cmargin.solvers.dual.one_class_dual import OneClassDual
 from cmargin.solvers.dual.sample import SampleOfDual
 from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.newton.published import PaperNewton
@@ -159,6 +160,8 @@ class Stages:
         return self.w if stage.start == "warm" else None
 
     def dual(self, stage):
+        if self.shared.problem.one_class is not None:
+            return (yield from self.dual_of_one_class(stage))
         rows = self.shared.dual_rows().row_pass(self.signed_weight, self.offset)
         driver = DualNewton(rows, self.shared.problem, self.settings, self.result, self.seed, self.w,
                             stage.reads, stage.on_trial, stage.first_check, self.a)
@@ -170,6 +173,17 @@ class Stages:
             return Outcome("dual", "left", gap=self.result.gap)
         self.claim = self.result.w, self.result.status, driver.dual_variables
         return Outcome("dual", "done" if driver.certain() else "uncertain")
+
+    def dual_of_one_class(self, stage):
+        one = self.shared.problem.one_class
+        rows = self.shared.source.one_class_rows(self.signed_weight, one.nu, one.least)
+        driver = OneClassDual(rows, one, self.settings, self.result, self.seed, self.w, stage.reads)
+        yield self.begin(driver, "dual")
+        self.before = driver
+        if self.result.status == "left":
+            self.result.status = "running"
+            return Outcome("dual", "left", gap=driver.gap)
+        return Outcome("dual")
 
     def products(self, stage):
         driver = ContinuationNewton(self.rows, self.shared.problem, self.settings, self.result, None,
