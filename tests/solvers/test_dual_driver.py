@@ -92,7 +92,7 @@ def test_w_stays_the_sum_of_its_rows_once_moves_are_rounding(loss):
     driver.run()
     w = np.zeros(401)
     rows.add(np.arange(200), driver.a.copy(), w)
-    np.testing.assert_allclose(driver.w, w, rtol=0, atol=1e-10 * np.abs(w).max())
+    np.testing.assert_allclose(driver.sweeps.sum, w, rtol=0, atol=1e-10 * np.abs(w).max())
 
 
 def test_a_slice_that_is_over_reads_nothing():

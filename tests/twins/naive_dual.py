@@ -104,3 +104,39 @@ def best_scale(upper, z, square):
     middles = [(a + b) / 2 for a, b in zip(kinks, [*kinks[1:], kinks[-1] + 2], strict=True)]
     tried = kinks + [max(0, upper @ (z * (1 - t * z > 0)) / square) for t in middles]
     return min(tried, key=value)
+
+
+class Centre:
+    """Common columns held near a centre between sweeps over the rows of Z, whose last column is the constant."""
+
+    def __init__(self, Z, cost, ridge, free):
+        self.Z, self.cost, self.ridge, self.free = Z, cost, ridge, free
+        self.centre, self.part, self.strength, self.weight = np.zeros(Z.shape[1]), np.ones(Z.shape[1]), 0.2, 0.0
+        self.square = (Z**2).sum(axis=1) + ridge
+
+    def sum_behind(self, w):
+        return w + (1 / self.part - 1) * (w - self.centre)
+
+    def hold(self, weight):
+        Z, self.weight = self.Z, weight
+        self.part = 1 / (1 + np.minimum(weight * (self.cost @ Z**2), 1e4))
+        if self.free:
+            self.part[-1] = min(1.0, (Z[:, :-1]**2 @ self.part[:-1]).sum() / (Z[:, :-1]**2).sum())
+        self.square = Z**2 @ self.part + self.ridge
+
+    def move(self, seen, total, unbalanced, w):
+        """(what the columns add to the gap, w) after a sweep."""
+        columns = slice(-1) if self.free else slice(None)
+        behind, part = self.sum_behind(w), self.part[-1]
+        added = ((w - behind)[columns]**2).sum() / 2 + self.free * part * unbalanced**2
+        if self.weight > 0:
+            turned = self.strength * 2.0**(0.125 if seen > added else -0.125)
+            self.strength = min(max(turned, 0.003), 0.2)
+        weight = self.strength * max(total, 0.0) / self.cost.sum()
+        self.centre = w.copy()
+        if weight > 2 * self.weight or weight < self.weight / 2:
+            self.hold(weight)
+        new = w + self.part * (behind - w)
+        if self.free:
+            new[-1] = w[-1] + self.part[-1] * unbalanced
+        return added, new

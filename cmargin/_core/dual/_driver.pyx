@@ -17,6 +17,7 @@ from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton._bound cimport dual_bound, dual_point, relative_gap
 from cmargin._core.newton._state cimport HISTORY_COLUMNS
 from cmargin._core.penalties._penalty cimport penalty_of, penalty_t
+from cmargin._core.rows._dual_centre cimport centre_at, sum_behind
 from cmargin._core.rows._dual_evaluate cimport balance_part, begin_balancing, best_multiple, multiple_of
 from cmargin._core.rows._dual_rows cimport add_listed, add_rest, dual_products, gain_of, pointed_to, reads_of, target_of
 from cmargin._core.rows._dual_sweeps cimport (
@@ -178,10 +179,11 @@ cdef void evaluate_part(dual_state *at, Py_ssize_t most) noexcept nogil:
         at.stage = BALANCE
         at.balance.a, at.balance.w = u + n, u + 4 * n
         memcpy(at.balance.a, at.sweeps.a, n * sizeof(double))
-        memcpy(at.balance.w, at.sweeps.w, (at.rows.m + 1) * sizeof(double))
+        sum_behind(&at.sweeps.centre, at.rows.m, at.sweeps.w, at.balance.w)
         begin_balancing(&at.balance, at.rows, at.sweeps.balance)
     else:
-        evaluation_done(at, at.sweeps.a, at.sweeps.w)
+        sum_behind(&at.sweeps.centre, at.rows.m, at.sweeps.w, u + 4 * n)
+        evaluation_done(at, at.sweeps.a, u + 4 * n)
 
 
 cdef void keep_best(dual_state *at, const double *u) noexcept nogil:
@@ -313,6 +315,7 @@ cdef void add_part(dual_state *at, Py_ssize_t most) noexcept nogil:
         w[i] *= shrink
     if at.rows.free:
         w[at.rows.m] += at.room[at.rows.n]
+    centre_at(&at.sweeps.centre, at.rows.m, w)
     free(at.room)
     at.room, at.read = NULL, reads_of(at.rows)
     if at.leaving == RUNNING:

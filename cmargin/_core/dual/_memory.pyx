@@ -38,13 +38,13 @@ cdef class DualDriver(Worker):
 
     def __init__(self, DualBlocks rows, problem, settings, Py_ssize_t n_result, uint64_t[::1] stream, double limit,
                  bint gives_up, double hopeless, double trial, double first_evaluation, double hopeless_from,
-                 double patience, double largest):
+                 double patience, double largest, column=None):
         cdef dual_state *at = &self.at
         cdef double[::1] best_w = np.zeros(n_result), best_v = np.zeros(rows.rows.m + 1)
         self.a, self.w = np.zeros(rows.rows.n), np.zeros(rows.rows.m + 1)
         self.best_w, self.best_v, at.best_v = best_w.base, best_v.base, &best_v[0]
         must_fit(n_result == rows.rows.m + (rows.rows.bias > 0) and n_result > 0, "DualDriver")
-        self.source, self.sweeps = rows, DualSweeps(rows, self.a, self.w, stream, patience)
+        self.source, self.sweeps = rows, DualSweeps(rows, self.a, self.w, stream, patience, column)
         at.rows, at.sweeps, at.l2, at.n_result = &rows.rows, &self.sweeps.at, problem.penalty.l2, n_result
         take_rule(&at.stop, settings)
         at.pauses = settings.pauses

@@ -18,7 +18,7 @@ import numpy as np
 
 from cmargin._core.rows._rows cimport Rows
 from cmargin._core.rows._tiles cimport (
-    add_row, fetch_row, open_tile, row_product, row_source, row_tile, source_of, tile_row_squares,
+    add_row, fetch_row, open_tile, row_product, row_source, row_tile, source_of, tile_add_squares, tile_row_squares,
 )
 from cmargin._core.util._shapes cimport must_fit
 
@@ -149,3 +149,20 @@ def squares(
     with nogil:
         tile = open_tile(&source, 0, out.shape[0], NULL)
         tile_row_squares(&tile, &ones[0], &out[0])
+
+
+def column_squares(
+    Rows X,
+    const double[::1] c,             # IN  (n_rows,)
+    double[::1] out,                 # OUT (m,)
+):
+    """out_j = sum_i c_i x_ij^2."""
+    cdef row_source source = source_of(X)
+    cdef row_tile tile
+    must_fit(c.shape[0] == X.view.n_rows and out.shape[0] == X.view.n_features, "column_squares")
+    if out.shape[0] == 0 or c.shape[0] == 0:
+        return
+    out[:] = 0
+    with nogil:
+        tile = open_tile(&source, 0, c.shape[0], NULL)
+        tile_add_squares(&tile, &c[0], &out[0])

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport uint64_t
 
+from cmargin._core.rows._dual_centre cimport dual_centre
 from cmargin._core.rows._dual_moves cimport dual_moves
 from cmargin._core.rows._dual_rows cimport DualBlocks, dual_rows
 from cmargin._core.util._serialise cimport span
@@ -20,8 +21,9 @@ cdef enum wish_id:
 cdef struct dual_sweeps:
     dual_rows *rows
     double *a                        # (n,) dual variables
-    double *w                        # (m + 1,) sum a y (x - mean); the last times `bias` is the intercept
-    dual_moves moves                 # of whole sweeps
+    double *w                        # (m + 1,) sum a y (x - mean), or w beside a centre; the last times `bias`: b
+    dual_moves moves                 # of whole sweeps, where columns have no
+    dual_centre centre
     double *apart                    # (m + 1,) w without `held` times the mean, which a sweep takes off at its end
     Py_ssize_t *order                # (n,) the rows at work come first
     Py_ssize_t *queue                # (n,) the rows of a sweep, in its order
@@ -70,6 +72,7 @@ cdef class DualSweeps:
     cdef dual_sweeps at
     cdef readonly DualBlocks blocks
     cdef list arrays
+    cdef object column
     cdef object order
     cdef void spans_of(self, span *out) noexcept nogil
 

@@ -15,9 +15,11 @@ class DualSweeps:
     gap: Any
     rows_read: Any
     bounds: Any
+    sum: Any
     blocks: Any
     def __init__(
         self, blocks: DualBlocks, a: np.ndarray, w: np.ndarray, stream: np.ndarray, patience: float,
+        column: np.ndarray | None = ...,
     ) -> None: ...
     def run(self, at_most: int, tol: float, slice_rows: float, allowed: float, hopeless: float) -> Any: ...
     def choose(self, u: np.ndarray) -> Any: ...

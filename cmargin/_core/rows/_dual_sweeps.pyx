@@ -15,12 +15,13 @@ from libc.math cimport INFINITY, log, pow
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
+from cmargin._core.rows._dual_centre cimport begin_centre, move_centre, numbers_of_centre, sum_behind
 from cmargin._core.rows._dual_evaluate cimport balance_part, balancing, begin_balancing
 from cmargin._core.rows._dual_moves cimport MOVES, begin_move, end_move, move_gain, rests
 from cmargin._core.rows._dual_rows cimport (
     AHEAD, FAR_AHEAD, DualBlocks, dual_rows, gain_of, gap_at, mean_product, row_of, take_mean, target_of,
 )
-from cmargin._core.rows._tiles cimport add_row, fetch_row, row_product
+from cmargin._core.rows._tiles cimport add_row, add_weighted_row, fetch_row, row_product
 from cmargin._core.util._random cimport shuffle_places
 from cmargin._core.util._serialise cimport numbers_between, restore, serialised, span
 from cmargin._core.util._shapes cimport must_fit
@@ -42,14 +43,18 @@ cdef class DualSweeps:
 
     ``a`` (n_rows,): dual variables; ``w`` (m + 1,): sum a y (x - mean), whose last entry times the bias is the
     intercept. ``stream``: (4,) uint64, of the order; ``patience``: sweeps still needed from which on the best point
-    along the last moves is taken whatever vectors of columns cost.
+    along the last moves is taken whatever vectors of columns cost. ``column`` (m + 2,), sums of C x^2 and of C: CSR
+    rows that are not seen from a mean are swept beside a centre of the columns, without such moves.
     """
 
-    def __init__(self, DualBlocks blocks, double[::1] a, double[::1] w, uint64_t[::1] stream, double patience):
+    def __init__(self, DualBlocks blocks, double[::1] a, double[::1] w, uint64_t[::1] stream, double patience,
+                 const double[::1] column=None):
         cdef dual_sweeps *at = &self.at
         cdef Py_ssize_t n = blocks.rows.n
-        cdef double[::1] before = np.zeros(n), w_before = np.zeros(w.shape[0])
-        cdef double[::1] last = np.zeros(MOVES * n), w_last = np.zeros(MOVES * w.shape[0])
+        cdef Py_ssize_t moved = 1 if column is not None else n, w_moved = 1 if column is not None else w.shape[0]
+        cdef double[::1] before = np.zeros(moved), w_before = np.zeros(w_moved)
+        cdef double[::1] last = np.zeros(MOVES * moved), w_last = np.zeros(MOVES * w_moved)
+        cdef double[::1] centre = np.zeros(w.shape[0]), part = np.ones(w.shape[0]), square = np.zeros(n)
         cdef double[::1] apart = np.zeros(w.shape[0]) if blocks.rows.mean != NULL else w
         cdef Py_ssize_t[::1] order = np.arange(n, dtype=np.intp), queue = np.empty(n, np.intp)
         cdef int[::1] nap = np.zeros(n, np.int32), wake = np.zeros(n, np.int32)
@@ -57,7 +62,7 @@ cdef class DualSweeps:
         self.blocks, at.rows = blocks, &blocks.rows
         self.order = order.base
         self.arrays = [a.base, w.base, before.base, w_before.base, last.base, w_last.base, apart.base, order.base,
-                       queue.base, nap.base, wake.base, stream.base]
+                       queue.base, nap.base, wake.base, stream.base, centre.base, part.base, square.base]
         at.a, at.w, at.apart = &a[0], &w[0], &apart[0]
         at.moves.a, at.moves.w, at.moves.before, at.moves.w_before = at.a, at.w, &before[0], &w_before[0]
         at.moves.last, at.moves.w_last = &last[0], &w_last[0]
@@ -65,6 +70,13 @@ cdef class DualSweeps:
         at.n_active, at.low, at.high, at.patience = n, -INFINITY, INFINITY, patience
         at.gap = INFINITY
         at.part = ENOUGH
+        at.centre.centre, at.centre.part, at.centre.square = &centre[0], &part[0], &square[0]
+        if column is not None:
+            must_fit(column.shape[0] == w.shape[0] + 1 and blocks.rows.source.X.starts != NULL
+                     and blocks.rows.mean == NULL, "columns of DualSweeps")
+            self.column = column
+            at.centre.column = &column[0]
+            begin_centre(&at.centre, at.rows)
 
     # ------------------------------------------------------------ what a call has found, and a call alone
 
@@ -113,11 +125,19 @@ cdef class DualSweeps:
         choose_rows(&self.at, &u[0])
         return self.at.on_face
 
+    @property
+    def sum(self):
+        """(m + 1,) sum a y (x - mean), which w is beside a centre once that is where w is."""
+        cdef double[::1] out = np.empty(self.at.rows.m + 1)
+        sum_behind(&self.at.centre, self.at.rows.m, self.at.w, &out[0])
+        return out.base
+
     def balanced(self):
         """a with sum a y = 0, and its w: rows of the heavier class give way, those on the face first."""
         cdef double[::1] a = self.arrays[0].copy(), w = self.arrays[1].copy()
         cdef balancing by
         by.a, by.w = &a[0], &w[0]
+        sum_behind(&self.at.centre, self.at.rows.m, &w[0], &w[0])
         with nogil:
             take_sums(&self.at)
             begin_balancing(&by, self.at.rows, self.at.balance)
@@ -128,21 +148,22 @@ cdef class DualSweeps:
     # ------------------------------------------------------------ a checkpoint, between two calls
 
     cdef void spans_of(self, span *out) noexcept nogil:
-        # out (2,)
+        # out (3,)
+        out[2] = numbers_of_centre(&self.at.centre)
         out[0] = numbers_between(&self.at.total, &self.at.at_most)
         out[1] = numbers_between(&self.at.moves.kept, &self.at.moves.resting + 1)
 
     def kept(self):
         """A dictionary; its arrays are those that it goes on with."""
-        cdef span spans[2]
+        cdef span spans[3]
         self.spans_of(spans)
-        return dict(numbers=serialised(spans, 2), arrays=self.arrays)
+        return dict(numbers=serialised(spans, 3), arrays=self.arrays)
 
     def take_back(self, dict kept):
         """What others of the same problem had `kept`."""
-        cdef span spans[2]
+        cdef span spans[3]
         self.spans_of(spans)
-        restore(spans, 2, kept["numbers"])
+        restore(spans, 3, kept["numbers"])
         for own, saved in zip(self.arrays, kept["arrays"], strict=True):
             own[...] = saved
 
@@ -212,7 +233,8 @@ cdef void begin_sweep(dual_sweeps *at) noexcept nogil:
     for k in range(at.n_active):
         at.queue[n] = at.order[k]
         n += at.wake[at.order[k]] <= at.now
-    at.stretches = (at.slow or n * at.rows.density > STRETCH) and not rests(&at.moves)
+    at.stretches = at.centre.column == NULL and (at.slow or n * at.rows.density > STRETCH) \
+        and not rests(&at.moves)
     if n > 0:
         shuffle_places(at.queue, n, at.stream)
     if at.stretches:
@@ -234,6 +256,8 @@ cdef void go_on(dual_sweeps *at, double until) noexcept nogil:
     cdef double *a = at.a
     cdef double *w = at.apart
     cdef const double *x_dot_mean = rows.x_dot_mean
+    cdef const double *seen_part = NULL if at.centre.column == NULL else at.centre.part
+    cdef const double *square = rows.square if seen_part == NULL else at.centre.square
     cdef Py_ssize_t *queue = at.queue
     cdef Py_ssize_t k = at.at, n = at.n_queued, m = rows.m, i, row, soon
     cdef const int64_t *starts = rows.source.X.starts
@@ -244,7 +268,7 @@ cdef void go_on(dual_sweeps *at, double until) noexcept nogil:
         at.worked += 1
         if k + FAR_AHEAD <= n:                               # the next rows lie anywhere, what is kept of them too
             soon = queue[k + FAR_AHEAD - 1]
-            prefetch_of_six(soon, a, upper, rows.signed_weight, rows.ridge, rows.square, x_dot_mean)
+            prefetch_of_six(soon, a, upper, rows.signed_weight, rows.ridge, square, x_dot_mean)
             PREFETCH(at.nap + soon)
             if starts != NULL:
                 PREFETCH(starts + row_of(rows, soon))
@@ -260,7 +284,7 @@ cdef void go_on(dual_sweeps *at, double until) noexcept nogil:
             at.wake[i] = NEVER
             continue
         at.seen += gap_at(u, old, upper[i], ridge)
-        new = min(max(old + slope / rows.square[i], 0.0), upper[i])
+        new = min(max(old + slope / square[i], 0.0), upper[i])
         change = new - old
         if change == 0 and (old == 0 or old == upper[i]):
             at.nap[i] = min(2 * at.nap[i] + 1, LONGEST_NAP)
@@ -276,8 +300,12 @@ cdef void go_on(dual_sweeps *at, double until) noexcept nogil:
         at.balance += change
         at.held += change
         at.constant -= change * (x_dot_mean[i] - rows.mean_square)
-        w[m] += rows.bias * change
-        add_row(change, &rows.source, row, w)
+        if seen_part == NULL:
+            w[m] += rows.bias * change
+            add_row(change, &rows.source, row, w)
+        else:
+            w[m] += rows.bias * change * seen_part[m]
+            add_weighted_row(change, &rows.source, row, seen_part, w)
     at.at, at.under_way = k, k < n
     if rows.mean != NULL:
         memcpy(at.w, at.apart, (m + 1) * sizeof(double))
@@ -294,7 +322,10 @@ cdef void end_sweep(dual_sweeps *at) noexcept nogil:
     at.n_active = n
     at.low = at.smallest if at.smallest < 0 else -INFINITY
     at.high = at.largest if at.largest > 0 else INFINITY
-    at.gap = at.seen + move_bias(at, at.seen)
+    if at.centre.column != NULL:
+        at.gap = at.seen + move_centre(&at.centre, at.rows, at.seen, at.total, at.rows.bias * at.balance, at.w)
+    else:
+        at.gap = at.seen + move_bias(at, at.seen)
     at.gaps[at.n_gaps % KEPT] = at.gap
     at.n_gaps += 1
 
@@ -341,6 +372,8 @@ cdef double dual_sum(dual_sweeps *at) noexcept nogil:
     # the dual value over l2; with a free intercept the sum a y that is not 0 yet counts as if it were
     cdef Py_ssize_t j
     cdef double square = 0
+    if at.centre.column != NULL:
+        return at.total - at.centre.of_sum / 2
     for j in range(at.rows.m + 1 - at.rows.free):
         square += at.w[j] * at.w[j]
     return at.total - square / 2

@@ -1,14 +1,17 @@
 """Rows in memory as the dual sees them, one after the other, shared by all classes."""
 
+from functools import cached_property
+
 import numpy as np
 
-from cmargin._core.rows._dual_rows import DualBlocks, squares
+from cmargin._core.rows._dual_rows import DualBlocks, column_squares, squares
 from cmargin._core.rows._rows import Rows
 from cmargin.data.loss import HINGE
 
 FREE_BIAS = 0.5
 STEPS_OF_BIAS = 10     # of a free intercept's multiplier that make up for classes of uneven weights, 1 / a length
-DENSE = 0.02           # part of the entries that are stored from which on the mean row is subtracted
+DENSE = 0.02           # part of the entries stored: from it on the mean row is subtracted if the intercept is free,
+                       # below it common columns are held near a centre
 DIGITS = 1e-12         # of a row's length that may be lost when it is
 LARGEST_RIDGE = 1e200  # of a row that costs anything at all
 
@@ -76,6 +79,16 @@ class DualRows:
         if not np.isfinite(self.square).all():
             raise FloatingPointError("squares of the rows overflow")
         np.maximum(self.square, np.finfo(float).tiny, out=self.square)     # an empty row goes to its bound at once
+
+    @cached_property
+    def column_costs(self):
+        """(n_features + 2,) sums of C x^2 of the columns, of the constants, and of C; None unless most are 0."""
+        if self.density >= DENSE:
+            return None
+        cost, out = self.cost.reshape(-1, self.n_rows).sum(axis=0), np.empty(self.n_features + 2)
+        column_squares(self.rows, cost, out[:-2])
+        out[-2], out[-1] = self.bias**2 * cost.sum(), cost.sum()
+        return out
 
     def see_from_the_mean(self):
         """Subtract the mean row from all, without touching them: for sum a y = 0 that leaves the problem as it is."""

@@ -62,7 +62,8 @@ class DualNewton(InSlices, DualDriver):
                          enough_reads if gives_up else settings.max_passes, gives_up,
                          HOPELESS * enough_reads if gives_up and problem.loss.name == "hinge" else np.inf,
                          cost.DUAL_TRIAL_SHARE if on_trial else np.inf, first_evaluation if on_trial else np.inf,
-                         cost.DUAL_HOPELESS_FROM, cost.SWEEPS_LEFT_FOR_MOVES, LARGEST_SCALE)
+                         cost.DUAL_HOPELESS_FROM, cost.SWEEPS_LEFT_FOR_MOVES, LARGEST_SCALE,
+                         rows.shared.column_costs)
 
     def begin(self):
         shared, a = self.source.shared, None

@@ -1,0 +1,98 @@
+"""Common columns held near a centre while the dual is swept: the proximal method of multipliers, column by column.
+
+A column that most rows have ties all dual variables together, and its entries are most of |x_i|^2, by which a step of a
+sweep is divided: sweeps are as slow as |x_i|^2 is large beside what rows have in rare columns. So the sweeps are of
+another problem, which has the same minimum where its centre v is there,
+
+    min P(w) / l2 + sum_j rho_j (w_j - v_j)^2 / 2,      w_j = (g_j + rho_j v_j) / (1 + rho_j),    g = sum_i a_i y_i x_i,
+
+in which a step of a_i is divided by sum_j x_ij^2 / (1 + rho_j). After every sweep v is moved to w (Rockafellar 1976,
+with a sweep in place of a minimum). With rho_j about t sum_i a_i x_ij^2 rare columns stay as they are, and common ones
+count for little in a row, while all rows together still say where they are. The duality gap is a sum over rows and
+columns,
+
+    P(w) - D(a) = l2 (sum_i [loss_i - a_i u_i] + |w - g|^2 / 2),
+
+of which the first asks for a larger t, the second for a smaller one. A free intercept keeps its multiplier; its
+constant is made as small beside the rows as they have become.
+"""
+
+from libc.math cimport pow
+from libc.string cimport memcpy
+
+from cmargin._core.rows._dual_rows cimport dual_rows, row_of
+from cmargin._core.rows._tiles cimport open_tile, row_tile, tile_row_squares
+from cmargin._core.util._serialise cimport numbers_between, span
+
+cdef double STRENGTH = 0.2           # t, to begin with and at most,
+cdef double LEAST = 0.003            # and at least
+# factor on `weight` from which on it is taken into account, for a read of the rows; eight sweeps that all ask for more,
+# or for less, change t by it
+cdef double HELD = 2.0
+cdef double LARGEST = 1e4            # rho: digits of g are lost beside a larger one
+
+
+cdef void begin_centre(dual_centre *at, const dual_rows *rows) noexcept nogil:
+    cdef Py_ssize_t j
+    at.strength, at.weight, at.of_sum = STRENGTH, 0, 0
+    for j in range(rows.m + 1):
+        at.part[j] = 1
+    memcpy(at.square, rows.square, rows.n * sizeof(double))
+
+
+cdef void hold_columns(dual_centre *at, dual_rows *rows, double weight) noexcept nogil:
+    cdef row_tile tile
+    cdef Py_ssize_t m = rows.m, i, j
+    cdef double seen = 0, whole = 0
+    at.weight = weight
+    for j in range(m + 1):
+        at.part[j] = 1 / (1 + min(weight * at.column[j], LARGEST))
+    tile = open_tile(&rows.source, 0, rows.n_source, NULL)
+    tile_row_squares(&tile, at.part, at.square)
+    rows.n_read += rows.n_source
+    if rows.free:
+        for i in range(rows.n_source):
+            seen += at.square[i]
+            whole += rows.square[i] - rows.bias * rows.bias - rows.ridge[i]
+        at.part[m] = min(1.0, seen / whole) if seen > 0 and whole > 0 else 1
+    for i in range(rows.n - 1, -1, -1):                      # the second dual variable of a row before the first
+        at.square[i] = max(at.square[row_of(rows, i)] + at.part[m] * rows.bias * rows.bias + rows.ridge[i], 1e-300)
+
+
+cdef void sum_behind(const dual_centre *at, Py_ssize_t m, const double *w, double *out) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(m + 1):
+        out[j] = w[j] if at.column == NULL else w[j] + (1 / at.part[j] - 1) * (w[j] - at.centre[j])
+
+
+cdef double move_centre(dual_centre *at, dual_rows *rows, double seen, double total, double unbalanced,
+                        double *w) noexcept nogil:
+    cdef Py_ssize_t m = rows.m, n_columns = rows.m + (not rows.free), j
+    cdef double behind, apart = 0, weight
+    at.of_sum = 0
+    for j in range(n_columns):
+        behind = w[j] + (1 / at.part[j] - 1) * (w[j] - at.centre[j])
+        apart += (w[j] - behind) * (w[j] - behind) / 2
+        at.of_sum += behind * behind
+        at.centre[j], w[j] = w[j], behind
+    if rows.free:
+        apart += at.part[m] * unbalanced * unbalanced
+    if at.weight > 0:
+        at.strength = min(max(at.strength * pow(HELD, 0.125 if seen > apart else -0.125), LEAST), STRENGTH)
+    weight = at.strength * max(total, 0.0) / at.column[m + 1]
+    if weight > HELD * at.weight or weight < at.weight / HELD:
+        hold_columns(at, rows, weight)
+    for j in range(n_columns):
+        w[j] = at.centre[j] + at.part[j] * (w[j] - at.centre[j])
+    if rows.free:
+        w[m] += at.part[m] * unbalanced
+    return apart
+
+
+cdef void centre_at(dual_centre *at, Py_ssize_t m, const double *w) noexcept nogil:
+    if at.column != NULL:
+        memcpy(at.centre, w, (m + 1) * sizeof(double))
+
+
+cdef span numbers_of_centre(dual_centre *at) noexcept nogil:
+    return numbers_between(&at.strength, &at.of_sum + 1)

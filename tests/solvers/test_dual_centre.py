@@ -1,0 +1,68 @@
+"""Sweeps of the dual beside a centre of the common columns, against a NumPy twin."""
+
+import naive_dual
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from api import DualSweeps, shuffle
+
+from cmargin.data import open_rows
+from cmargin.data.loss import Loss
+from cmargin.solvers.per_class import class_streams
+
+
+def zipf_rows(n, m, seed=3):
+    rng = np.random.default_rng(seed)
+    X = sp.csr_matrix((rng.standard_normal(8 * n), rng.zipf(1.4, 8 * n) % m, np.arange(n + 1) * 8), shape=(n, m))
+    X.sum_duplicates()
+    return X, np.where(rng.random(n) < 0.4, 1.0, -1.0), rng.integers(1, 4, n).astype(float)
+
+
+def sweep(Z, y, order, box, at, a, w):
+    """(rows that stayed at a bound, gap that the rows had in their turn, a, w)"""
+    (upper, ridge), seen, a, w, rested = box, 0.0, a.copy(), w.copy(), []
+    for i in order:
+        u = 1 - y[i] * (Z[i] @ w)
+        seen += naive_dual.gap_of(u, a[i], upper[i], ridge[i])
+        new = np.clip(a[i] + (u - ridge[i] * a[i]) / at.square[i], 0, upper[i])
+        if new == a[i] and new in (0, upper[i]):
+            rested.append(i)
+        w += at.part * (new - a[i]) * y[i] * Z[i]
+        a[i] = new
+    return rested, seen, a, w
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_sweeps_beside_a_centre_equal_the_twin(loss, free):
+    X, y, weight = zipf_rows(200, 3000)
+    rows = open_rows(X).dual_rows(True, free, weight, 1 / weight.sum(), Loss(loss)).row_pass(weight * y)
+    shared = rows.shared
+    Z, box = np.column_stack([X.toarray(), np.full(200, rows.bias)]), (shared.upper, shared.ridge)
+    np.testing.assert_allclose(shared.column_costs[:-2], shared.cost @ X.toarray()**2)
+    at = naive_dual.Centre(Z, shared.cost, shared.ridge, free)
+    mine_a, mine_w, a, w = np.zeros(200), np.zeros(3001), np.zeros(200), np.zeros(3001)
+    stream, nap, wake = class_streams(5, 1)[0], np.zeros(200, int), np.zeros(200, int)
+    shuffled = stream.copy()
+    sweeps = DualSweeps(rows, mine_a, mine_w, stream, np.inf, shared.column_costs)
+    for number in range(6):
+        order = np.flatnonzero(wake <= number)
+        shuffle(order, shuffled)
+        rested, seen, a, w = sweep(Z, y, order, box, at, a, w)
+        nap[np.setdiff1d(order, rested)] = 0
+        nap[rested] = np.minimum(2 * nap[rested] + 1, 7)
+        wake[rested] = number + 1 + nap[rested]
+        added, w = at.move(seen, naive_dual.gain(a, shared.ridge).sum(), rows.bias * (a @ y), w)
+        assert sweeps.run(1, 0.0, np.inf, np.inf, np.inf)[1] == 1
+        sweeps.bounds = -np.inf, np.inf                        # no row leaves
+        np.testing.assert_allclose(mine_a, a, atol=1e-9)
+        np.testing.assert_allclose(mine_w, w, atol=1e-9)
+        np.testing.assert_allclose(sweeps.sum[:-1], Z[:, :-1].T @ (a * y), atol=1e-9)
+        assert sweeps.gap == pytest.approx(seen + added, rel=1e-7)
+    assert at.weight > 0 and wake.max() > 5
+
+
+def test_rows_of_which_much_is_stored_have_no_centre():
+    X = sp.random(50, 60, density=0.2, format="csr", random_state=0)
+    assert open_rows(X).dual_rows(True, False, None, 1.0, Loss("hinge")).column_costs is None
+    assert open_rows(X.toarray()).dual_rows(True, False, None, 1.0, Loss("hinge")).column_costs is None
