@@ -125,7 +125,7 @@ class SmSVMClassifier(LinearClassifier):
         cost least by the curvature. `duality_gap_` and `objective_` are of the weights that are left, and ``coef_``
         is sparse from the beginning. For rows in memory, without bounds, constraints and penalties by column.
     coef_dtype : {"float64", "float32"}, default="float64"
-        Of ``coef_``. The gap is that of the rounded weights; for rows in memory.
+        Of ``coef_``. The gap is that of the rounded weights; for rows in memory, and bounds that are such numbers.
 
     Attributes
     ----------

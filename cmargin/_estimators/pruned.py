@@ -3,12 +3,15 @@
 The bound of a problem holds whatever its weights, so that the gap of pruned ones is that of their objective.
 """
 
+from copy import copy
+from types import SimpleNamespace
+
 import numpy as np
 
 from cmargin._core.lanes._lane_batch import LANE_COUNT
 from cmargin._core.losses._losses import evaluate
 from cmargin._estimators.by_column import refuse_by_column
-from cmargin._estimators.validation import check_parameter
+from cmargin._estimators.validation import InvalidParameterError, check_parameter
 from cmargin.solvers.pruning import pruned
 
 LARGEST = {"float64": np.finfo(np.float64).max, "float32": np.finfo(np.float32).max}
@@ -19,6 +22,12 @@ def check_stored(estimator):
     below_1 = (0.0, np.nextafter(1.0, 0.0), "(0.0, 1.0)")
     check_parameter(estimator, "prune", estimator.prune, real=below_1, flag=True)
     check_parameter(estimator, "coef_dtype", estimator.coef_dtype, options=tuple(LARGEST))
+    for name in ("lower", "upper"):                      # within which weights stay that are rounded
+        bounds = np.array(getattr(estimator, name), float)
+        with np.errstate(over="ignore"):
+            if not np.isnan(bounds).all() and (bounds.astype(dtype_of(estimator)) != bounds).any():
+                raise InvalidParameterError(f"coef_dtype='float32' needs bounds that are numbers in single precision; "
+                                            f"got {name}={getattr(estimator, name)!r}.")
     if within(estimator) is not None:
         refuse_by_column(estimator, "prune=")
 
@@ -72,12 +81,13 @@ class BatchPruning:
 
     def after(self, batch):
         """The next `Batch` of the same problems, or None: ``batch.proven`` then is of the weights to keep."""
-        best, times = self.best.pop(batch.lo, (batch.proven, 0))
+        best, times = self.best.get(batch.lo, (batch.proven, 0))
         left = np.count_nonzero(best.w)
         if times:
-            self._take(best, batch.proven)
+            best = self._better(best, batch.proven)
         if times == 5 or (times and np.count_nonzero(best.w) > 0.95 * left):
             batch.proven = best
+            self.best.pop(batch.lo)
             return None
         self.best[batch.lo] = best, times + 1
         start = np.empty_like(best.w)
@@ -86,12 +96,19 @@ class BatchPruning:
             start[here] = self._pruned(best, batch.lo, here)
         return self.rows.batch(self.positives, self.most / 8, self.max_steps, batch.lo, batch.hi, start)
 
-    def _take(self, best, found):
-        best.steps += found.steps
-        np.maximum(best.dual, found.dual, out=best.dual)
-        good = found.objective <= largest_objective(best.dual, self.most)
+    def begun(self):
+        """The batches that are not at their end, as far as ``lo`` and ``proven`` say."""
+        return [SimpleNamespace(lo=lo, proven=best) for lo, (best, _) in self.best.items()]
+
+    def _better(self, best, found):
+        """Another `Proven`, so that an interrupt leaves either."""
+        better = copy(found)
+        better.steps, better.dual = best.steps + found.steps, np.maximum(best.dual, found.dual)
+        good = found.objective <= largest_objective(better.dual, self.most)
         for name in ("w", "b", "objective", "active"):
-            getattr(best, name)[good] = getattr(found, name)[good]
+            mine, new = getattr(best, name), getattr(found, name)
+            setattr(better, name, np.where(good[:, None] if mine.ndim == 2 else good, new, mine))
+        return better
 
     def _pruned(self, best, first, here):
         problems = self.rows.in_lanes(self.positives[:, first + here.start:first + here.stop], best.b[here])
@@ -110,7 +127,8 @@ def keep_alone(fit, c):
 
     def at(W):
         value, slope, curvature = np.empty((3, fit.n))
-        evaluate(loss.id, y * (fit.source.scores(W)[:, 0] + b.sum()), value, slope, curvature, *loss.numbers)
+        margins = y * (fit.source.scores(W.astype(float))[:, 0] + b.sum())
+        evaluate(loss.id, margins, value, slope, curvature, *loss.numbers)
         return value, slope, curvature
 
     def objective(W):

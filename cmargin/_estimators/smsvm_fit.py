@@ -313,6 +313,8 @@ class SmSVMFit:
             self.start_all(lambda: clock.late)
         for c in stopped:
             self.results[c].w, self.results[c].objective = self.best_of(c)
+            if self.results[c].status != "waiting" and not stores_as_usual(self.estimator):
+                keep_alone(self, c)
 
     def best_of(self, c):
         """Weights of class c and their objective: its own, or those of the shared start where they are better."""

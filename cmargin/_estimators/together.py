@@ -19,6 +19,7 @@ def solve_all_together(fit):
         say(fit.estimator, sentence(stage))
     l2 = fit.problem.penalty.l2
     l2_bias = None if not fit.intercept else 0.0 if fit.free is not None else l2
+    pruning = None
     try:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             rows = fit.source.lane_rows(fit.weights, l2, l2_bias, len(fit.labels))
@@ -29,6 +30,9 @@ def solve_all_together(fit):
     except BaseException:
         fit.interrupted.set()
         raise
+    finally:                     # weights of before they were trained again, where time or an interrupt ended that
+        for batch in [] if pruning is None else pruning.begun():
+            hear(fit, batch)
     shared.known.append(Outcome("together", "left"))
     shared.learn(settings)
 

@@ -16,7 +16,7 @@ def pruned(W, bend, objective, allowed):
     """
     at_first, each = objective(W), np.arange(W.shape[1])
     cost = bend * np.square(W, dtype=float) / 2
-    order = np.argsort(cost, axis=0, kind="stable")
+    order = np.argsort(np.where(W == 0, -1, cost), axis=0, kind="stable")        # zeros before what costs nothing
     rank = np.empty_like(order)
     np.put_along_axis(rank, order, np.arange(len(W))[:, None], axis=0)
     foreseen = np.cumsum(np.take_along_axis(cost, order, axis=0), axis=0)

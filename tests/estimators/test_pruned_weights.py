@@ -1,6 +1,7 @@
 """`SmSVMClassifier(prune=, coef_dtype=)`: zeros within a certificate, stored as a matrix, and whoever reads them."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 import cmargin
 from cmargin import SmSVMClassifier, SmSVMClassifierCV
 from cmargin._estimators.kept_weights import KeptWeights
+from cmargin._estimators.pruned import BatchPruning
+from cmargin._estimators.smsvm_fit import SmSVMFit
 from cmargin.export import load_liblinear, save_liblinear
 from cmargin.margins import label_thresholds
 from cmargin.solvers.pruning import pruned
@@ -124,6 +127,12 @@ def test_nearly_as_many_weights_go_as_in_that_order_may():
             assert np.count_nonzero(found[:, c] == 0) >= 0.8 * (first_not - 1) - 1
 
 
+def test_zeros_go_before_weights_that_cost_nothing():
+    W, at_most = np.array([[3.0], [0.0], [0.0], [1.0]]), np.array([1.5])
+    found = pruned(W, np.array([[0.0], [1.0], [1.0], [1.0]]), lambda V: 1 + np.abs(V - W).sum(axis=0), at_most)
+    np.testing.assert_array_equal(found, W)                  # the curvature is that of a hinge without rows at its kink
+
+
 def test_equal_bits_for_any_number_of_threads():
     X, Y = drawn(5, n=120, n_labels=150)
     model = SmSVMClassifier(loss="squared_hinge", C=1.0, prune=0.05)
@@ -161,6 +170,28 @@ def test_weights_in_single_precision_report_what_they_reach(n_labels):
     for c in range(n_labels):
         y = 2.0 * Y[:, [c]].toarray().ravel() - 1
         np.testing.assert_allclose(model.objective_[c], objective(model, X, y, c), rtol=1e-12)
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "CSR"])
+@pytest.mark.parametrize("more", [{}, {"prune": 0.1}, {"max_passes": 3.0}])
+def test_rows_in_single_precision_are_summed_in_double(sparse, more):
+    X, Y = drawn(3, n_labels=1, dtype=np.float32)
+    X.data = 3000 + 1000 * X.data
+    y = 2.0 * Y.toarray().ravel() - 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = SmSVMClassifier(C=1.0, coef_dtype="float32", **more).fit(X if sparse else X.toarray(), y)
+    model.coef_ = sp.csc_matrix(model.coef_)
+    np.testing.assert_allclose(model.objective_[0], objective(model, X.astype(float), y), rtol=1e-12)
+
+
+def test_bounds_hold_in_single_precision_or_are_refused():
+    X, Y = drawn(3, n_labels=1)
+    bounds = np.float32([-0.1, 0.1])
+    model = SmSVMClassifier(C=1.0, coef_dtype="float32", lower=bounds[0], upper=bounds[1]).fit(X, Y)
+    assert (bounds[0] <= model.coef_).all() and (model.coef_ <= bounds[1]).all() and (model.coef_ == bounds[1]).any()
+    with pytest.raises(ValueError, match="needs bounds that are numbers in single precision; got upper"):
+        SmSVMClassifier(coef_dtype="float32", lower=0.0, upper=0.1).fit(X, Y)
 
 
 def test_rounding_to_single_precision_is_told():
@@ -258,6 +289,31 @@ def test_time_that_is_over_leaves_a_usable_model():
     with pytest.warns(UserWarning, match="max_time"):
         model = SmSVMClassifier(loss="squared_hinge", C=1.0, prune=0.05, max_time=1e-9).fit(X, Y)
     assert model.predict(X).shape == Y.shape
+
+
+@pytest.mark.parametrize("how", ["time", "interrupt"])
+def test_weights_stay_where_training_them_again_is_stopped(monkeypatch, how):
+    X, Y = drawn(1)
+    seen, after = [], BatchPruning.after
+
+    def stopping(self, batch):
+        following = after(self, batch)
+        seen.append(batch.lo)
+        if how == "interrupt":
+            raise KeyboardInterrupt
+        fit_of[0].clock.deadline = 0.0
+        return following
+
+    fit_of, made = [], SmSVMFit.__init__
+    monkeypatch.setattr(SmSVMFit, "__init__", lambda fit, *args, **more: fit_of.append(fit) or made(fit, *args, **more))
+    monkeypatch.setattr(BatchPruning, "after", stopping)
+    model = SmSVMClassifier(loss="squared_hinge", C=1.0, prune=0.05, max_time=1000.0, n_jobs=1)
+    with pytest.raises(KeyboardInterrupt) if how == "interrupt" else pytest.warns(UserWarning, match="max_time"):
+        model.fit(X, Y)
+    assert len(seen) == 1 and (model.duality_gap_ <= 0.05).sum() > 1
+    for c in np.flatnonzero(model.duality_gap_ <= 0.05):
+        y = 2.0 * Y[:, [c]].toarray().ravel() - 1
+        np.testing.assert_allclose(model.objective_[c], objective(model, X, y, c), rtol=1e-6)
 
 
 def test_a_checkpoint_ends_in_the_same_weights(tmp_path):

@@ -94,17 +94,27 @@ class MemorySource(Described):
         return X.multiply(X) @ (1 / self._rows_in_columns)
 
     def scores(self, W):
-        """(n, B) X W of weights (m, B)."""
-        return self.X @ W
+        """(n, B) X W of weights (m, B), float64."""
+        if self.sparse:
+            return self.X @ W
+        found = np.empty((self.n_rows, W.shape[1]))
+        for few in self._few_rows():
+            found[few] = self.X[few] @ W
+        return found
 
     def sums_of_squares(self, h):
         """(m, B) sums over the rows of h_i x_ij^2, h (n, B)."""
         if self.sparse:
             return squares(self.unrepeated().X).T @ h
-        found, at_once = np.zeros((self.n_features, h.shape[1])), max(1, (1 << 18) // self.n_features)
-        for lo in range(0, self.n_rows, at_once):            # a few rows are squared at a time
-            found += squares(self.X[lo:lo + at_once]).T @ h[lo:lo + at_once]
+        found = np.zeros((self.n_features, h.shape[1]))
+        for few in self._few_rows():
+            found += squares(self.X[few]).T @ h[few]
         return found
+
+    def _few_rows(self):
+        """Slices of rows of which a copy takes little."""
+        at_once = max(1, (1 << 18) // self.n_features)
+        return (slice(lo, lo + at_once) for lo in range(0, self.n_rows, at_once))
 
     def unrepeated(self):
         """This data source, or a copy that stores no entry in parts, which would be squared apart.
