@@ -206,6 +206,35 @@
                                                   double *restrict sum) {                                        \
         for (ptrdiff_t j = 0; j < m; j++) sum[j] += scale * weight[j] * x[j];                                    \
     }                                                                                                            \
+    /* out (n, m) from a matrix whose rows do not lie side by side: row i of column j is number                  \
+     * (rows ? rows[i] : i) * stride + j * column_stride of data. Columns that do are read by eights, the last ones\
+     * twice; the lines that are wanted next are asked for, of a list those of the column after the next */      \
+    CLONES static void tile_by_rows_##suffix(const real *data, ptrdiff_t stride, ptrdiff_t column_stride,        \
+                                             const ptrdiff_t *rows, ptrdiff_t n, ptrdiff_t m,                    \
+                                             double *restrict out) {                                             \
+        const int by_eights = !rows && stride == 1 && m >= LANES;                                                \
+        ptrdiff_t i, j, k, l;                                                                                    \
+        for (j = 0; by_eights && j < m; j += LANES) {                                                            \
+            const ptrdiff_t at = j + LANES <= m ? j : m - LANES;                                                 \
+            const real *x = data + at * column_stride;                                                           \
+            for (i = 0; i + 4 <= n; i += 4) {                                                                    \
+                for (l = 0; l < LANES && i % (64 / (ptrdiff_t)sizeof(real)) == 0; l++)                           \
+                    PREFETCH_FAR(x + l * column_stride + i + n);                                                 \
+                for (k = 0; k < 4; k++)                                                                          \
+                    for (l = 0; l < LANES; l++) out[(i + k) * m + at + l] = x[l * column_stride + i + k];        \
+            }                                                                                                    \
+            for (; i < n; i++)                                                                                   \
+                for (l = 0; l < LANES; l++) out[i * m + at + l] = x[l * column_stride + i];                      \
+        }                                                                                                        \
+        for (; j < m; j++) {                                                                                     \
+            const real *x = data + j * column_stride, *soon = j + 2 < m ? x + 2 * column_stride : x;             \
+            for (i = 0; i < n; i++) {                                                                            \
+                const ptrdiff_t at = (rows ? rows[i] : i) * stride;                                              \
+                PREFETCH(soon + at);                                                                             \
+                out[i * m + j] = x[at];                                                                          \
+            }                                                                                                    \
+        }                                                                                                        \
+    }                                                                                                            \
     /* out_j = scale x_j */                                                                                      \
     CLONES static void row_scaled_##suffix(const real *x, double scale, ptrdiff_t m, double *restrict out) {     \
         for (ptrdiff_t j = 0; j < m; j++) out[j] = scale * x[j];                                                 \
@@ -224,6 +253,7 @@ DEFINE_TILE_KERNELS(double, d)
 #define tile_add_rows_3_of(storage, ...) BY_STORAGE(storage, tile_add_rows_3, __VA_ARGS__)
 #define tile_add_squares_of(storage, ...) BY_STORAGE(storage, tile_add_squares, __VA_ARGS__)
 #define tile_row_squares_of(storage, ...) BY_STORAGE(storage, tile_row_squares, __VA_ARGS__)
+#define tile_by_rows_of(storage, ...) BY_STORAGE(storage, tile_by_rows, __VA_ARGS__)
 #define row_scaled_of(storage, ...) BY_STORAGE(storage, row_scaled, __VA_ARGS__)
 #define row_scaled_to_single_of(storage, ...) BY_STORAGE(storage, row_scaled_to_single, __VA_ARGS__)
 #define row_moments_of(storage, ...) BY_STORAGE(storage, row_moments, __VA_ARGS__)
