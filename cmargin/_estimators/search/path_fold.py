@@ -119,7 +119,7 @@ class PathFold:
         return PathSolver(problem.source, problem.labels, problem.weights, loss=e._loss(), intercept=e.fit_intercept,
                           penalize_intercept=e.penalize_intercept, settings=settings_of(e, clock=RunClock(deadline)),
                           n_threads=threads_of(e, problem.source, n_problems), seeds=seeds,
-                          one_by_one=n_problems < self.n_threads, keeps_rows=False)
+                          one_by_one=n_problems < self.n_threads, keeps_rows=n_problems == 1)
 
     def advance(self, steps, fold, deadline, said):
         """Solve and score all ``steps``, those of one l1, but what time leaves. Yields a line about each."""
