@@ -161,7 +161,8 @@ class RowPass(Protocol):
         triangle of sum s h x x' over the active columns, of rows with h <= ``curvature_floor`` its diagonal alone
         (``_row_blocks.pyx``); None if not asked for. With SINGLE_BLOCK products may be rounded to single precision.
         With TANGENTS there is no hessian, and in place of predicted dual variables there are the slopes at ``width``:
-        straight lines that touch the smoothed hinge there. All three may be overwritten by the next call.
+        straight lines that touch the smoothed hinge there. A loss that is smooth itself has its own slopes in place of
+        predicted dual variables after a RESTART, and no line. All three may be overwritten by the next call.
 
         h is the curvature with the dual variable as an unknown of its own; rows carry that variable from evaluation to
         evaluation. The first evaluation after `start` knows none and takes F''(u), as every one does after

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.linalg import LinAlgError, solve
 
 from cmargin._core.newton._bound import gap
 from cmargin._core.penalties._penalties import bound
@@ -37,21 +38,55 @@ class Pair:
 
     known = 0.0                    # what |v_j| is at most of columns whose v_j is not told but as 0; see `ColumnFits`
     own = None                     # objective and dual value at its own penalties, where these say more than the rest
+    model = missed = None          # what other fits may be foreseen by, and what the model before it has missed here
 
-    def __init__(self, result, penalty, free, a=None):
+    def __init__(self, result, penalty, free, a=None, model=None, fresh=True):
         """``result``: `Result` of a problem of that ``penalty``, whose column ``free`` is not penalised, or None.
-        ``a``: (n_rows,) the dual variables, or None."""
+        ``a``: (n_rows,) the dual variables, or None. ``model``: `Newton.model`, or None; ``fresh``: its curvature is of
+        this fit and not of one before."""
         w = result.w[:free]
         self.l2, self.l1, self.w = penalty.l2, penalty.l1, result.w
         self.square, self.size = float(w @ w), float(np.abs(w).sum())
         self.risk = result.objective - penalty.value(w)
         self.total, self.v = result.total, np.zeros(len(w)) if result.v is None else result.v
         self.v_square = float(self.v @ self.v)
-        self.a = a
+        self.a, self.model, self.fresh = a, model, fresh
         self.noise = float(np.max(result.noise, initial=0.0))      # of every |v_j|
 
     def objective(self, l2, l1):
         return self.risk + l1 * self.size + l2 / 2 * self.square
+
+    def foreseen(self, l2, corrected=True):
+        """(p,) the minimum at ``l2`` by the model of this point, and (p, p) the curvature with that l2; None: there is
+        no such minimum. ``corrected``: by what the model before this one missed, which grows with the distance squared.
+        """
+        (w, slope, curvature), n, change = self.model, len(self.v), l2 - self.l2
+        slope, curvature = slope.copy(), curvature.copy()
+        curvature[np.arange(n), np.arange(n)] += change
+        slope[:n] += change * w[:n]
+        try:
+            w = w - solve(curvature, slope)
+        except LinAlgError:
+            return None
+        if corrected and self.missed is not None:
+            w += self.missed * np.log(l2 / self.l2)**2
+        return (w, curvature) if np.isfinite(w).all() else None
+
+    def learn_from(self, near):
+        """What the model of another pair has missed here. A curvature that is not of this fit is made to explain how
+        the gradient has changed since that pair (a secant, as BFGS takes it)."""
+        (w, g, curvature), (w_near, g_near, _), n = self.model, near.model, len(self.v)
+        if not self.fresh:
+            step, change = w - w_near, g - g_near
+            change[:n] += (near.l2 - self.l2) * w_near[:n]
+            product = curvature @ step
+            if change @ step > 0 and product @ step > 0:
+                curvature = curvature + np.outer(change, change) / (change @ step) \
+                    - np.outer(product, product) / (product @ step)
+                self.model = w, g, curvature
+        here, there = self.foreseen(self.l2, False), near.foreseen(self.l2, False)
+        if here is not None and there is not None:
+            self.missed = (here[0] - there[0]) / np.log(self.l2 / near.l2)**2
 
     def dual(self, l2, l1):
         return dual_value(self.total, self.v, self.v_square, self.noise, l2, l1)
@@ -218,6 +253,8 @@ class Pairs:
 
     def add(self, pair):
         """Keep ``pair``, in place of one of the same penalties, or of the same l2 beside another l1."""
+        if pair.model is not None and (near := self.nearest_model(pair.l2)) is not None and near.l2 != pair.l2:
+            pair.learn_from(near)
         at = place_of(pair)
         place = bisect_left(self._places, at)
         after = place + (self._places[place:place + 1] == [at])
@@ -227,6 +264,29 @@ class Pairs:
             self._brackets = {both: bracket for both, bracket in self._brackets.items() if both in beside}
         for done in [one for one in self.pairs if one.a is not None][:-KEPT]:
             done.a = None
+
+    def reach(self, bracket, tol):
+        """How far from the first of two fits, in log l2, the next fit may be, for both to prove ``tol`` in between.
+
+        In the middle of two fits a gap grows with the square of their distance, as it did from the fit before on to the
+        first; the step is three times as long as that one at most, and 1/2 where it is the first.
+        """
+        first, second = bracket.first, bracket.second
+        whole, place, reach = np.log(first.l2 / second.l2), self.pairs.index(first), 0.5
+        if place > 0:
+            before = self.pairs[place - 1]
+            gap = self.certify(np.sqrt(before.l2 * first.l2)).gap
+            reach = np.log(before.l2 / first.l2) * min(3.0, np.sqrt(tol / max(gap, tol / 9)))
+        return whole / np.ceil(whole / reach) if reach < whole else whole / 2
+
+    def nearest_model(self, l2):
+        return min((pair for pair in self.pairs if pair.model is not None),
+                   key=lambda pair: abs(np.log(pair.l2 / l2)), default=None)
+
+    def foreseen(self, l2):
+        """`Pair.foreseen` of the pair nearest to ``l2``; None: there is none."""
+        near = self.nearest_model(l2)
+        return None if near is None else near.foreseen(l2)
 
     def bracket(self, penalty):
         """`Bracket` of the pairs on either side of a ``penalty``, or of the only one on its side twice; None without

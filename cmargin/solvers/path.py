@@ -62,6 +62,8 @@ class PathSolver:
         about = ProblemStats(loss, problem.penalty, self.p, len(labels))
         least = None if l2_min is None else np.sqrt(DEEPER * self.settings.tol * l2_min)
         self.shared = SharedByPenalties(source, problem, about, weights, self.intercept, least)
+        # models of all fits take a few percent of X at most
+        self.shared.keeps_model = loss.facts["smooth"] and source.in_memory and 200 * self.p**2 <= source.entries
         self.pairs = [Pairs() for _ in range(len(labels))]
         self._goes_by_columns = goes_by_columns(self.shared.stats, loss, self.settings)
         self._rows = [None] * len(labels)        # `RowPass`es
@@ -80,8 +82,9 @@ class PathSolver:
         return self.certify(l2, l1)
 
     def solve_all(self, l2s, l1s=None, between=False):
-        """Prove ``tol`` at all these penalties: by fits at both ends, and then from the largest l2 on, between two fits
-        where least is proven, until all is.
+        """Prove ``tol`` at all these penalties: by fits at both ends, and then between two fits, from the largest l2
+        on, until all is.
+
 
         ``l1s``: as many, or None, 0. ``between``: penalties between them are to be proven next. A penalty
         at which a fit falls short of ``tol`` is not tried again. Where a path goes by columns, or l1 alone, a fit is
@@ -92,15 +95,19 @@ class PathSolver:
         if grid[0].l2 == 0 or (self._goes_by_columns and grid[-1].l1 > 0 and not between):
             self._solve_in_order(grid)
             return
-        tried = [set() for _ in self.pairs]
+        tried = [set(grid[:1] + grid[-1:]) for _ in self.pairs]
+        begin = [0] * len(self.pairs)            # all before is proven, or tried
         for end in (grid[0], grid[-1]):
             self.solve(end.l2, end.l1)
-            for done in tried:
-                done.add(end)
-        while self.stopped is None and (lacking := [found for c in range(len(self.pairs))
-                                                    if (found := self._first_lacking(c, grid, tried[c]))]):
-            for c, penalty in lacking:
-                tried[c].add(penalty)
+        while self.stopped is None:
+            lacking = []
+            for c in range(len(self.pairs)):
+                begin[c], penalty = self._first_lacking(c, grid, tried[c], begin[c])
+                if penalty is not None:
+                    tried[c].add(penalty)
+                    lacking.append((c, penalty))
+            if not lacking:
+                return
             self.fit_at(lacking)
 
     def _solve_in_order(self, grid):
@@ -128,18 +135,28 @@ class PathSolver:
                     fits = None
                     self.fit_at([(c, penalty)])
 
-    def _first_lacking(self, c, grid, tried):
-        """(c, penalty) of the largest gap between the first two fits between which one is over ``tol``, but at those
-        ``tried``; None: all is proven."""
-        pairs, worst, place, within = self.pairs[c], self.settings.tol, None, None
-        for penalty in grid:
-            bracket = pairs.bracket(penalty)
-            if place is not None and bracket is not within:
-                break
+    def _first_lacking(self, c, grid, tried, begin):
+        """Where on the ``grid``, from number ``begin`` on, the first two fits are between which a gap is over ``tol``
+        at a penalty not ``tried``, and the penalty to fit between them; None: all is proven.
+
+        Where the gap is largest; or, where fits leave models of the minimum, so near to the first that one read may
+        prove it.
+        """
+        pairs, within, lacking = self.pairs[c], None, {}
+        for place in range(begin, len(grid)):
+            penalty = grid[place]
+            if (bracket := pairs.bracket(penalty)) is not within:
+                if lacking:
+                    break
+                begin, within = place, bracket
             gap = pairs.certify(penalty.l2, penalty.l1).gap
-            if gap > worst and penalty not in tried:
-                worst, place, within = gap, penalty, bracket
-        return None if place is None else (c, place)
+            if gap > self.settings.tol and penalty not in tried:
+                lacking[penalty] = gap
+                if bracket.first.model is not None:
+                    reach = within.first.l2 * np.exp(-pairs.reach(bracket, self.settings.tol))
+                    far = [one for one in grid[place:] if one.l2 >= reach and one not in tried]
+                    return begin, far[-1] if far else penalty
+        return (begin, max(lacking, key=lacking.get)) if lacking else (len(grid), None)
 
     def is_enough(self, known):
         return known is not None and known.gap <= self.settings.tol
@@ -195,7 +212,8 @@ class PathSolver:
         if not np.isfinite(result.objective):
             self.passes += result.passes
         else:
-            self._count(fit.c, fit.penalty, result, Pair(result, fit.penalty, self.shared.problem.free, fit.a))
+            self._count(fit.c, fit.penalty, result,
+                        Pair(result, fit.penalty, self.shared.problem.free, fit.a, fit.model, fit.fresh))
 
     def _way(self, fit, settings):
         """Yield the drivers that make a fit, one after the other."""
@@ -206,12 +224,17 @@ class PathSolver:
         few = self.source.n_rows < cost.SUBSET_FROM_ROWS       # of many, a fit from 0 begins on a tenth of them
         warm = known is not None and (few or known.gap <= cost.GAP_TO_BEGIN_ANEW[self.source.sparse])
         shared = self.shared.at(penalty, warm, self._columns[c])
+        w, foreseen = known.w if warm else None, None
+        if warm and shared.keeps_model and not penalty.has_kinks:
+            foreseen = self.pairs[c].foreseen(penalty.l2)
+        if foreseen is not None:
+            w, shared.near = foreseen
         refuse(shared.about, settings, shared.stats)
         shared.learn(settings)
         result.status = "running"
         n_threads = self.n_threads if self.one_by_one or len(self.labels) == 1 else 1
         stages = Stages(shared, self.labels.signed_weight(c, self.weights), settings, result, self.seeds[c], n_threads,
-                        known.w if warm else None, rows=self._rows[c], a=known.a if warm else None)
+                        w, rows=self._rows[c], a=known.a if warm else None)
         try:
             for driver in stages.drivers():
                 yield driver.of_problem(c, NO_PARTS)
@@ -221,6 +244,7 @@ class PathSolver:
             last = ContinuationNewton(stages.rows, shared.problem, Settings(), result, w=result.w)
             last.certify(result.status)
             yield last.of_problem(c, NO_PARTS)
+        fit.model, fit.fresh = shared.found, shared.fresh
         self._rows[c] = stages.rows_made if self.keeps_rows else None
         fit.a = None if stages.a is None else stages.a.astype(np.float32)
 
@@ -229,6 +253,7 @@ class Fit:
     """One problem at one pair of penalties."""
 
     a = None                   # dual variables, where the dual has found them
+    model, fresh = None, True  # `Newton.model` of its end, where that is kept, and whether the curvature is of this fit
 
     def __init__(self, c, penalty, result):
         self.c, self.penalty, self.result = c, penalty, result
@@ -243,6 +268,8 @@ class SharedByPenalties(Shared):
     def __init__(self, source, problem, about, weights, intercept, least):
         super().__init__(source, problem, about, weights, intercept)
         self.least, self.columns = least, {}
+
+    keeps_model, found, fresh = False, None, True          # the model where a fit has ended, see `Fit`
 
     def at(self, penalty, warm, columns):
         """The same with another penalty; ``warm``: there are weights to begin with. ``columns``: what is known of them,
@@ -266,6 +293,8 @@ class SharedByPenalties(Shared):
         return self.columns.get("scale")
 
     def hear(self, driver):
+        if self.keeps_model and not self.problem.penalty.has_kinks:
+            self.found, self.fresh = driver.model(), any(row[10] > 0 for row in driver.history())
         for name, found in (("rms", driver.rms), ("scale", driver.column_scale)):
             if found is not None:
                 self.columns[name] = found

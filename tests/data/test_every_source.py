@@ -112,7 +112,9 @@ def test_sums_of_every_source(place, any_format, dtype, weighted):
     source.set_loss(Loss("squared_hinge"))
     source.start()
     source.set_active(None)
-    sums, gradient, hessian = source.evaluate(direction=w, step=1.0, line_width=1.0, width=1.0, curvature_floor=0.0)
+    asked = {"step": 1.0, "line_width": 1.0, "width": 1.0, "curvature_floor": 0.0}
+    source.evaluate(direction=0 * w, **asked)    # of a smooth loss the line begins where the first evaluation was
+    sums, gradient, hessian = source.evaluate(direction=w, **asked)
     inside = s * (u > 0)
     assert sums[0] == pytest.approx(inside @ u**2, rel=tolerance)
     np.testing.assert_allclose(gradient[0], A.T @ (2 * inside * u * y), rtol=tolerance, atol=tolerance * 100)

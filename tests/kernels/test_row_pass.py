@@ -5,6 +5,7 @@ from scipy import sparse
 
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
+from cmargin.data.loss import Loss
 
 FORMATS = ["C", "F", "strided", "reversed", "csr32", "csr64"]
 
@@ -319,3 +320,37 @@ def test_dual_variables_are_those_of_the_last_bound_also_where_its_step_was_shor
     assert a.min() >= 0 and a.max() <= 1
     np.testing.assert_allclose(gradient[1:].sum(axis=0), with_ones(X, True).T @ (a * signed_weight), rtol=1e-9,
                                atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_first_evaluation_of_a_smooth_loss_has_the_dual_variables_of_its_own_point(loss, intercept):
+    # no step led there, whose model could predict any: they are the slopes, and their sums of rows the gradient
+    X, _, s, signed_weight = problem("C", np.float64, True)
+    w = np.random.default_rng(3).standard_normal(X.shape[1] + intercept) * 0.4
+    rows = open_rows(X).row_pass(signed_weight, intercept=intercept, n_threads=1)
+    rows.set_loss(Loss(loss))
+    sums, gradient, _ = rows.evaluate(w, 1.0, 1.0, 1.0, 0.0, False)
+    np.testing.assert_allclose(gradient[1] + gradient[2], gradient[0], atol=1e-10)
+    u = 1 - np.where(signed_weight >= 0, 1, -1) * (with_ones(X, intercept) @ w)
+    value = np.logaddexp(0, u - 1) if loss == "logistic" else np.maximum(0, u)**2
+    np.testing.assert_allclose(sums[2], s @ value, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("m", [1, 5, 8, 13, 16, 27])
+def test_columns_side_by_side_or_apart_are_read_as_rows_side_by_side(m, dtype):
+    rng = np.random.default_rng(m)
+    X, signed_weight = rng.standard_normal((1001, m)).astype(dtype), np.where(rng.random(1001) < 0.5, 1.0, -1.0)
+    w, chosen, found = rng.standard_normal(m + 1), np.flatnonzero(rng.random(1001) < 0.3), []
+    strided = np.zeros((3003, 2 * m), dtype)
+    strided[::3, ::2] = X
+    for A in (X, np.asfortranarray(X), strided[::3, ::2]):
+        whole = open_rows(A).row_pass(signed_weight, intercept=True, n_threads=1)
+        for rows in (whole, whole.subset(chosen, np.ones(len(chosen)))):
+            found.append([np.copy(part) for part in rows.evaluate(w, 1.0, 1.0, 0.3, 0.0)[:2]])
+    for one, other in zip(found[:2] * 2, found[2:], strict=True):
+        for a, b in zip(one, other, strict=True):
+            if dtype == np.float64:
+                assert np.array_equal(a, b)
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-10)

@@ -170,3 +170,39 @@ def test_a_path_that_is_late_keeps_what_is_proven():
         solver.solve_all(np.geomspace(1e-1, 1e-4, 10))
     assert solver.stopped == "max_time" and solver.n_solved == 1
     assert solver.certify(1e-1)[0].gap <= 1e-3 < solver.certify(1e-4)[0].gap
+
+
+def test_models_of_fits_foresee_the_minimum_exactly_where_the_loss_is_a_parabola():
+    # all margins are below 1 beside a large l2, where the squared hinge has one curvature for all rows
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 5))
+    y = (X[:, 0] + 0.3 + rng.standard_normal(3000) > 0).astype(int)
+    with single_threaded_blas():
+        solver = solver_of(X, y, "squared_hinge", tol=1e-9)
+        solver.solve(9.0)
+        for l2 in (12.0, 30.0):
+            w, curvature = solver.pairs[0].foreseen(l2)
+            (exact,) = solver_of(X, y, "squared_hinge", tol=1e-12).solve(l2)
+            np.testing.assert_allclose(w, exact.w, atol=1e-6)
+            A = np.column_stack([X, np.ones(3000)])
+            np.testing.assert_allclose(curvature, 2 * A.T @ A / 3000 + np.diag([l2] * 5 + [0]), atol=1e-8)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+@pytest.mark.parametrize("seed", range(3))
+def test_fits_of_a_path_of_a_smooth_loss_take_little_more_than_a_read_each(loss, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((20_000, 8)) * np.geomspace(1, 30, 8)
+    y = (X @ rng.standard_normal(8) + 20 * rng.standard_normal(20_000) > 0).astype(int)
+    reads = []
+    with single_threaded_blas():
+        solver = solver_of(X, y, loss, note=lambda c, penalty, result: reads.append(result.passes))
+        l2s = np.geomspace(1e3, 1e-2, 40)
+        solver.solve_all(l2s)
+        signs = np.where(y == 1, 1.0, -1.0)
+        for l2 in l2s:
+            (known,) = solver.certify(l2)
+            assert known.gap <= 1e-3
+            np.testing.assert_array_less(objective(X, signs, known.w, loss, l2), known.objective * (1 + 1e-12))
+    inner = reads[2:]
+    assert len(inner) >= 5 and np.mean(inner) <= 1.4, reads

@@ -21,7 +21,7 @@ from cmargin._core.newton._point cimport history_columns, rounding_of, total_hel
 from cmargin._core.newton._serialise cimport N_SPANS, newton_spans
 from cmargin._core.newton._state cimport WAITING, newton_state, status_id
 from cmargin._core.newton.direction._block cimport block_work_size
-from cmargin._core.newton._vectors cimport BEST_V, BEST_W, D, L2_EACH, RMS, SCALE, TAKEN, W, X
+from cmargin._core.newton._vectors cimport BEST_V, BEST_W, D, G, L2_EACH, RMS, SCALE, TAKEN, W, X
 from cmargin._core.newton._vectors cimport n_vectors, point_at_vectors
 from cmargin._core.util._shapes cimport must_fit
 from cmargin._core.util._stop cimport take_rule
@@ -71,13 +71,14 @@ cdef class Newton(Driver):
     ``sampled``, `Sampled` or None, rows whose curvature preconditions products from the first on, or in place of those
     that are no longer worth it.
     ``column_scale``: curvature of every column, (n_columns,), asks for the mean of the rows' measures, once; or None.
-    ``curvature``: (n_columns, n_columns) of a subset of the rows, for the first step; or None.
+    ``curvature``: (n_columns, n_columns) with l2, upper triangle, of a subset of the rows, for the first step; or None.
+    ``is_near``: it is of all rows, where a fit with nearly the same penalty has ended.
     ``mean_curvature``: of the rows where it begins, for a first sample; 0: not known.
     """
 
     def __init__(self, source, problem, settings, result, w, double width, double decay, dict limits, *,
                  bint by_cg=False, int products_limit=0, bint or_leave=False, sampled=None, column_scale=None,
-                 curvature=None, double mean_curvature=0.0, started=None, double spent=0.0,
+                 curvature=None, bint is_near=False, double mean_curvature=0.0, started=None, double spent=0.0,
                  spent_seconds=(0.0, 0.0, 0.0)):
         cdef newton_state *at = &self.at
         self.asks_of(source, &at.ask, at)
@@ -123,6 +124,7 @@ cdef class Newton(Driver):
         if curvature is not None and at.curvature.has_scale and not by_cg:
             self.take_factor(np.ascontiguousarray(curvature))
             at.curvature.has_factor = potrf(at.p, at.curvature.work + 4 * at.p) == 0
+            at.curvature.is_near = is_near and at.curvature.has_factor
 
     def take_one_class(self, double nu, double least, const double[::1] row_sum):
         """Before `begin`: the problem is a one-class one, all rows positive; ``row_sum`` (n_columns,) is that of s x.
@@ -276,6 +278,22 @@ cdef class Newton(Driver):
                     column_scale=scale, curvature=curvature,
                     mean_curvature=at.curvature.mean,
                     spent_seconds=(at.counts.seconds_look, at.counts.seconds_system, at.counts.seconds_search))
+
+    def model(self):
+        """(p,) the last point, (p,) the gradient there, (p, p) the curvature, with l2, of all columns that is known
+        last; None: it is not known."""
+        cdef newton_state *at = &self.at
+        if at.curvature.n_active >= 0 or at.sampled.in_use:
+            return None
+        if at.curvature.has_block:
+            upper = np.triu(np.asarray(<double[:at.p, :at.p]> at.curvature.block)) / at.problem.n
+            curvature = upper + np.triu(upper, 1).T + np.diag(self.l2_each)
+        elif at.curvature.has_factor:
+            factor = np.triu(np.asarray(<double[:at.p, :at.p]> (at.curvature.work + 4 * at.p)))
+            curvature = factor.T @ factor
+        else:
+            return None
+        return self.point, self.vectors[G, :at.p].copy(), curvature
 
     # ------------------------------------------------------------ the way
 

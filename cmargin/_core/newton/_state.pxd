@@ -147,6 +147,7 @@ cdef struct newton_curvature:    # shared by the directions: the block that was 
     bint has_scale
     bint has_block
     bint has_factor              # in `work`, behind 4 p numbers: of a sample's curvature, or of one kept, see `_chord`
+    bint is_near                 # that it is where a fit with nearly the same penalty has ended
     # ---- pointers from here on
     double *block                # (order, order) upper triangle; scaled in place
     Py_ssize_t *active           # (p,) columns of the next block

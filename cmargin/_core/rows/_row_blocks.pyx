@@ -25,7 +25,7 @@ from cmargin._core.losses._smoothed_hinge cimport (
     dual_curvature, hinge_line, hinge_at, hinge_point, hinge_rows, hinge_slope, primal_curvature,
 )
 from cmargin._core.losses._two_kinks cimport two_kinks, two_kinks_curvatures, two_kinks_line, two_kinks_rows
-from cmargin._core.rows._slacks cimport slacks_move, hinge_losses
+from cmargin._core.rows._slacks cimport hinge_losses, slacks_move, slacks_settle
 from cmargin._core.util._random cimport number_of
 from cmargin._core.util._simd cimport lane_sum
 from cmargin._core.rows._tiles cimport (
@@ -217,6 +217,8 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
         if job.loss.id == SMOOTHED_HINGE or has_two_kinks(&job.loss):
             evaluate_hinge_rows(job, first, tile.n, parts, r, curvature, sums)
         else:
+            if job.totals:                       # the first one: no model before it predicts its dual variables
+                slacks_settle(tile.n, job.slack + first, job.change + first)
             evaluate_smooth_rows(job, first, tile.n, parts, r, curvature, sums)
         if has_dual(&job.loss):
             tile_add_rows_3(&tile, r, parts + 4 * tile_rows, parts + 5 * tile_rows, gradient)

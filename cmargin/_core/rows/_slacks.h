@@ -17,6 +17,14 @@ CLONES static void slacks_move(ptrdiff_t n, const double *restrict signed_weight
     }
 }
 
+/* the rest of the step is taken, too */
+CLONES static void slacks_settle(ptrdiff_t n, double *restrict slack, double *restrict change) {
+    for (ptrdiff_t i = 0; i < n; i++) {
+        slack[i] -= change[i];
+        change[i] = 0;
+    }
+}
+
 /* loss_i: s max(0, t - y product_i), weight_i: s. No weight, no loss, even where a margin overflowed; NaN stays */
 static inline void hinge_losses_by(const int has_offset, ptrdiff_t n, const double *restrict signed_weight,
                                    const double *restrict offset, const double *restrict product,

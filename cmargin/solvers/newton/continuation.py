@@ -30,11 +30,12 @@ class ContinuationNewton(InSlices, Newton):
     working_set = None                     # `WorkingSetSteps`, if any
 
     def __init__(self, rows, problem, settings, result=None, width=None, w=None, before=None, products=0,
-                 or_leave=False, sampled=None, scale=None):
+                 or_leave=False, sampled=None, scale=None, near=None):
         """``before``: the solver of a subset, or of the dual, whose time and reads count and whose w this one got.
         ``products``: in a step, that are tried in place of a factor, see `Newton`; 0: none.
         ``sampled``: a `Sampled`, for products in place of these or after them. ``scale``: (n_columns,) curvature of
-        the columns about where it begins, where ``before`` does not know it.
+        the columns about where it begins, where ``before`` does not know it. ``near``: (n_columns, n_columns) curvature
+        with l2 that is about that of w, where a fit with another penalty has left it; or None.
         """
         w = np.zeros(rows.n_columns) if w is None else w
         self.problem, self.settings = problem, settings
@@ -43,6 +44,8 @@ class ContinuationNewton(InSlices, Newton):
         given = {"decay": settings.smoothing_decay, **({} if before is None else before.hand_over())}
         if np.size(given.get("column_scale")) != rows.n_columns:
             given["column_scale"], given["curvature"] = scale, None       # of other columns, or none
+        if near is not None:
+            given |= {"column_scale": np.diag(near), "curvature": near, "is_near": True}
         by_cg = settings.linear_solver == "cg" or products > 0 or sampled is not None
         if settings.linear_solver not in ("cg", "cholesky"):
             by_cg = by_cg or (not problem.penalty.has_kinks and too_wide(rows.n_rows, rows.n_columns))

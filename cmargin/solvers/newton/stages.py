@@ -32,6 +32,7 @@ class Shared:
         self._dual, self._reduced = None, {}
 
     rms = scale = None                           # of all columns root mean squares and curvature, if these are known
+    near = None                                  # curvature, with l2, about where a warm start begins
 
     def hear(self, driver):
         """A driver on all rows has ended."""
@@ -293,8 +294,9 @@ class Stages:
         if self.found is None:
             w, sampled = self.start_of(stage), stage.sampled
             scale = self.shared.scale if stage.working_set and stage.start == "warm" else None
+            near = self.shared.near if stage.start == "warm" else None
             given = {"width": stage.smoothing, "w": w, "before": self.before, "products": stage.products,
-                     "scale": scale, "sampled": sampled and sampled._replace(seed=seed + sampled.seed)}
+                     "scale": scale, "near": near, "sampled": sampled and sampled._replace(seed=seed + sampled.seed)}
         driver = ContinuationNewton(rows, self.shared.problem, self.settings, self.result, **given)
         self.before = None                       # what the driver needs of it it has; the memory goes
         if stage.working_set and (self.found is not None or w is not None):

@@ -6,6 +6,9 @@ from step to step. If it was not the last after all, one step more is taken by t
 of nearly the same curvature. The first evaluation over all rows is at the optimum of a subset, whose own curvature,
 handed over, is good enough for a step; the curvature of all rows is summed where that step leads, nearer to the end.
 
+Of a path of penalties, the first evaluation is where the fits before foresee the minimum, and often the only one; the
+step that may follow takes the curvature of the nearest fit, and its end is not the last where that promises too much.
+
 The first step from w = 0 is longer than Newton's: all rows have the curvature of margin 0 there, far more than where it
 leads. The second evaluation finds out how long it is best, 1 to 16 times Newton's, and curvature is summed there.
 """
@@ -40,8 +43,10 @@ cdef void chord_direction(newton_state *at) noexcept nogil:
 cdef bint may_be_the_last(const newton_state *at) noexcept nogil:
     # never twice in turn; a subset's last curvature is handed over
     cdef double promised = at.point.predicted / at.bound.objective if at.bound.objective > 0 else 0
-    if not at.problem.facts.smooth or not at.curvature.has_factor or not at.curvature.has_block:
+    if not at.problem.facts.smooth or not at.curvature.has_factor:
         return False
+    if not at.curvature.has_block:
+        return at.curvature.is_near and at.counts.n_iter == 1 and promised <= at.stop.tol
     if at.stop.width_end > 0 or at.penalty.step.l2 > at.penalty.user.l2:
         return False
     if at.problem.facts.discontinuous:
