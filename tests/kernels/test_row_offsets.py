@@ -10,7 +10,6 @@ from test_row_pass import FORMATS, make
 
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
-from cmargin.data.device.source import DeviceSource
 from cmargin.data.loss import Loss
 from cmargin.data.shards.row_pass import ShardedSource
 from cmargin.solvers.newton.continuation import ContinuationNewton
@@ -124,10 +123,10 @@ def test_some_rows_take_their_offsets_with_them(tmp_path):
     assert np.array_equal(again.line(0.3, 0.5), there.line(0.3, 0.5)) and again.objective(w) == there.objective(w)
 
 
-def test_rows_on_a_device_or_in_shards_have_none_and_say_so():
-    for kind in (DeviceSource, ShardedSource):
-        with pytest.raises(ValueError, match="offsets"):
-            kind.row_pass(object.__new__(kind), np.ones(3), intercept=True, n_threads=1, offset=np.ones(3))
+def test_rows_in_shards_have_them_beside_their_labels_and_take_no_others():
+    shards, given = object.__new__(ShardedSource), np.ones(3)
+    with pytest.raises(ValueError, match="Offsets of rows over ranks"):
+        shards.row_pass(given, intercept=True, n_threads=1, offset=given)
     with pytest.raises(ValueError, match="offset"):
         open_rows(np.ones((3, 2))).row_pass(np.ones(3), intercept=True, n_threads=1, offset=np.ones(2))
 

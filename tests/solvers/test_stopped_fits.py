@@ -254,9 +254,9 @@ def test_nor_is_it_that_of_a_penalised_multinomial_fit(monkeypatch):
     assert model.duality_gap_ <= 1e-4 and model.n_iter_ > 2 and model.history_["seconds"][-1] < 1e5
 
 
-@pytest.mark.parametrize("solver", ["cholesky", "dual"])
+@pytest.mark.parametrize("solver, tol", [("cholesky", 1e-4), ("dual", 1e-8)])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_nor_is_it_that_of_newton_steps_or_of_the_dual(classes, solver):
+def test_nor_is_it_that_of_newton_steps_or_of_the_dual(classes, solver, tol):
     # it was 98 % of the seconds in the history, and max_time ended a fit that slept
     rows, labels, evaluations = X[y < classes], y[y < classes], []
 
@@ -264,8 +264,8 @@ def test_nor_is_it_that_of_newton_steps_or_of_the_dual(classes, solver):
         evaluations.append(len(model.history_["seconds"]))
         time.sleep(0.2 if len(evaluations) < 7 else 0)
 
-    model = SmSVMClassifier(tol=1e-4, linear_solver=solver, max_time=0.8, n_jobs=1, callback=sleep).fit(rows, labels)
-    assert (model.duality_gap_ <= 1e-4).all() and len(evaluations) >= 5
+    model = SmSVMClassifier(tol=tol, linear_solver=solver, max_time=0.8, n_jobs=1, callback=sleep).fit(rows, labels)
+    assert (model.duality_gap_ <= tol).all() and len(evaluations) >= 5
     assert model.history_["seconds"].max() < 0.8
 
 
