@@ -112,15 +112,20 @@ class Centre:
     def __init__(self, Z, cost, ridge, free):
         self.Z, self.cost, self.ridge, self.free = Z, cost, ridge, free
         self.centre, self.part, self.strength, self.weight = np.zeros(Z.shape[1]), np.ones(Z.shape[1]), 0.2, 0.0
-        self.square = (Z**2).sum(axis=1) + ridge
+        self.square, self.column = (Z**2).sum(axis=1) + ridge, cost @ Z**2
 
     def sum_behind(self, w):
         return w + (1 / self.part - 1) * (w - self.centre)
 
+    def part_at(self, weight):
+        return 1 / (1 + np.minimum(weight * self.column, 1e4))
+
     def hold(self, weight):
-        Z, self.weight = self.Z, weight
-        self.part = 1 / (1 + np.minimum(weight * (self.cost @ Z**2), 1e4))
-        if self.free:
+        Z, column = self.Z, self.column[:-1]
+        if column @ self.part_at(weight * 0.2 / self.strength)[:-1] >= column.sum() / 2:
+            weight = 0.0
+        self.weight, self.part = weight, self.part_at(weight)
+        if self.free and weight > 0:
             self.part[-1] = min(1.0, (Z[:, :-1]**2 @ self.part[:-1]).sum() / (Z[:, :-1]**2).sum())
         self.square = Z**2 @ self.part + self.ridge
 
@@ -138,5 +143,6 @@ class Centre:
             self.hold(weight)
         new = w + self.part * (behind - w)
         if self.free:
-            new[-1] = w[-1] + self.part[-1] * unbalanced
+            waits = self.weight == 0 and seen > unbalanced**2
+            new[-1] = w[-1] + (0 if waits else self.part[-1] * unbalanced)
         return added, new

@@ -13,8 +13,9 @@ columns,
 
     P(w) - D(a) = l2 (sum_i [loss_i - a_i u_i] + |w - g|^2 / 2),
 
-of which the first asks for a larger t, the second for a smaller one. A free intercept keeps its multiplier; its
-constant is made as small beside the rows as they have become.
+of which the first asks for a larger t, the second for a smaller one. Where no column is common a centre has no use: it
+is left out while even the largest t would leave more than half of sum C |x|^2. A free intercept keeps its multiplier;
+its constant is made as small beside the rows as they have become.
 """
 
 from libc.math cimport pow
@@ -37,19 +38,28 @@ cdef void begin_centre(dual_centre *at, const dual_rows *rows) noexcept nogil:
     at.strength, at.weight, at.of_sum = STRENGTH, 0, 0
     for j in range(rows.m + 1):
         at.part[j] = 1
-    memcpy(at.square, rows.square, rows.n * sizeof(double))
 
 
 cdef void hold_columns(dual_centre *at, dual_rows *rows, double weight) noexcept nogil:
     cdef row_tile tile
     cdef Py_ssize_t m = rows.m, i, j
-    cdef double seen = 0, whole = 0
+    cdef double seen = 0, whole = 0, most = weight * STRENGTH / at.strength
+    for j in range(m):
+        whole += at.column[j]
+        seen += at.column[j] / (1 + min(most * at.column[j], LARGEST))
+    if not seen < whole / 2:                                 # no use, even with the largest t
+        weight = 0
+        if at.weight == 0:
+            return
     at.weight = weight
     for j in range(m + 1):
         at.part[j] = 1 / (1 + min(weight * at.column[j], LARGEST))
+    if weight == 0:
+        return
     tile = open_tile(&rows.source, 0, rows.n_source, NULL)
     tile_row_squares(&tile, at.part, at.square)
     rows.n_read += rows.n_source
+    seen = whole = 0
     if rows.free:
         for i in range(rows.n_source):
             seen += at.square[i]
@@ -84,7 +94,7 @@ cdef double move_centre(dual_centre *at, dual_rows *rows, double seen, double to
         hold_columns(at, rows, weight)
     for j in range(n_columns):
         w[j] = at.centre[j] + at.part[j] * (w[j] - at.centre[j])
-    if rows.free:
+    if rows.free and (at.weight > 0 or seen <= unbalanced * unbalanced):
         w[m] += at.part[m] * unbalanced
     return apart
 

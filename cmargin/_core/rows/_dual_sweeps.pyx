@@ -44,16 +44,15 @@ cdef class DualSweeps:
     ``a`` (n_rows,): dual variables; ``w`` (m + 1,): sum a y (x - mean), whose last entry times the bias is the
     intercept. ``stream``: (4,) uint64, of the order; ``patience``: sweeps still needed from which on the best point
     along the last moves is taken whatever vectors of columns cost. ``column`` (m + 2,), sums of C x^2 and of C: CSR
-    rows that are not seen from a mean are swept beside a centre of the columns, without such moves.
+    rows that are not seen from a mean are swept beside a centre of the common columns, if any, without such moves.
     """
 
     def __init__(self, DualBlocks blocks, double[::1] a, double[::1] w, uint64_t[::1] stream, double patience,
                  const double[::1] column=None):
         cdef dual_sweeps *at = &self.at
         cdef Py_ssize_t n = blocks.rows.n
-        cdef Py_ssize_t moved = 1 if column is not None else n, w_moved = 1 if column is not None else w.shape[0]
-        cdef double[::1] before = np.zeros(moved), w_before = np.zeros(w_moved)
-        cdef double[::1] last = np.zeros(MOVES * moved), w_last = np.zeros(MOVES * w_moved)
+        cdef double[::1] before = np.zeros(n), w_before = np.zeros(w.shape[0])
+        cdef double[::1] last = np.zeros(MOVES * n), w_last = np.zeros(MOVES * w.shape[0])
         cdef double[::1] centre = np.zeros(w.shape[0]), part = np.ones(w.shape[0]), square = np.zeros(n)
         cdef double[::1] apart = np.zeros(w.shape[0]) if blocks.rows.mean != NULL else w
         cdef Py_ssize_t[::1] order = np.arange(n, dtype=np.intp), queue = np.empty(n, np.intp)
@@ -233,8 +232,9 @@ cdef void begin_sweep(dual_sweeps *at) noexcept nogil:
     for k in range(at.n_active):
         at.queue[n] = at.order[k]
         n += at.wake[at.order[k]] <= at.now
-    at.stretches = at.centre.column == NULL and (at.slow or n * at.rows.density > STRETCH) \
-        and not rests(&at.moves)
+    # beside a centre not at all, nor before the first sweep has told whether there is one
+    at.stretches = (at.centre.column == NULL or (at.centre.weight == 0 and at.now > 1)) \
+        and (at.slow or n * at.rows.density > STRETCH) and not rests(&at.moves)
     if n > 0:
         shuffle_places(at.queue, n, at.stream)
     if at.stretches:
@@ -256,7 +256,7 @@ cdef void go_on(dual_sweeps *at, double until) noexcept nogil:
     cdef double *a = at.a
     cdef double *w = at.apart
     cdef const double *x_dot_mean = rows.x_dot_mean
-    cdef const double *seen_part = NULL if at.centre.column == NULL else at.centre.part
+    cdef const double *seen_part = NULL if at.centre.weight == 0 else at.centre.part
     cdef const double *square = rows.square if seen_part == NULL else at.centre.square
     cdef Py_ssize_t *queue = at.queue
     cdef Py_ssize_t k = at.at, n = at.n_queued, m = rows.m, i, row, soon
@@ -324,6 +324,8 @@ cdef void end_sweep(dual_sweeps *at) noexcept nogil:
     at.high = at.largest if at.largest > 0 else INFINITY
     if at.centre.column != NULL:
         at.gap = at.seen + move_centre(&at.centre, at.rows, at.seen, at.total, at.rows.bias * at.balance, at.w)
+        if at.centre.weight > 0:
+            at.moves.kept = 0
     else:
         at.gap = at.seen + move_bias(at, at.seen)
     at.gaps[at.n_gaps % KEPT] = at.gap
