@@ -209,7 +209,7 @@ class Bracket:
 
     def _dual_between(self, l2, l1):
         a, b, noise = self.first, self.second, max(self.first.noise, self.second.noise)
-        if not l2 > 0:
+        if not l2 > 0 or l1 < max(a.known, b.known):
             return 0.0, 0.0
         if l1 > 0:
             return self._dual_between_with_l1(l2, l1, noise)
@@ -221,8 +221,6 @@ class Bracket:
 
     def _dual_between_with_l1(self, l2, l1, noise):
         # of the columns that are above l1 at either end: no other is in between
-        if l1 < max(self.first.known, self.second.known):
-            return 0.0, 0.0
         a, b, counts = self.first, self.second, self.largest > l1
         v, change, rise = b.v[counts], a.v[counts] - b.v[counts], a.total - b.total
         low, high, k = 0.0, 1.0, min(1.0, max(0.0, (l2 - b.l2) / (a.l2 - b.l2)))
@@ -287,6 +285,10 @@ class Pairs:
         """`Pair.foreseen` of the pair nearest to ``l2``; None: there is none."""
         near = self.nearest_model(l2)
         return None if near is None else near.foreseen(l2)
+
+    def has(self, penalty):
+        """Whether there is one of these very penalties."""
+        return any((pair.l2, pair.l1) == (penalty.l2, penalty.l1) for pair in self.pairs)
 
     def bracket(self, penalty):
         """`Bracket` of the pairs on either side of a ``penalty``, or of the only one on its side twice; None without

@@ -3,10 +3,14 @@
 Beside `Stages` a fit costs the columns in use and little else, so that a path has one made at every penalty.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
 import numpy as np
 
 from cmargin._core.newton._bound import gap
 from cmargin._core.newton._column_path import ColumnPath
+from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.solvers import cost
 from cmargin.solvers.certified import Pair, dual_value
 from cmargin.solvers.result import Result
@@ -48,6 +52,62 @@ class ColumnFits:
                         status="certified" if gap(objective, dual) <= settings.tol else
                         "max_time" if settings.clock.late else "stuck" if stuck else "max_passes")
         return result, PairOfColumns(result, penalty, risk, path.slopes(), known, self.n_penalised)
+
+
+class ColumnWays:
+    """Fits of many problems at every penalty of a ``grid``, a problem a thread; ``begin(c)``: the `ColumnFits` of one.
+
+    ``made``: lists, of every problem, of (penalty, `Result`, `PairOfColumns`). ``ends``: up to where in the grid each
+    came before its steps led nowhere, or its columns had no finite lengths. ``left_out``: by time, some.
+    """
+
+    left_out = False
+
+    def __init__(self, begin, n_problems, grid, settings):
+        self.begin, self.grid, self.settings, self.interrupted = begin, grid, settings, False
+        self.made, self.ends = [[] for _ in range(n_problems)], [len(grid)] * n_problems
+
+    @property
+    def late(self):
+        return self.interrupted or self.settings.clock.late
+
+    def go(self, n_threads):
+        """Make them. Yields problems of which there are more, in their order, however many threads there are."""
+        problems = range(len(self.made))
+        if min(n_threads, len(problems)) == 1:
+            for c in problems:
+                for _ in self.go_down(c):
+                    yield c
+            return
+        self.begin(0)                            # and with it what all problems share
+        with ThreadPoolExecutor(min(n_threads, len(problems))) as pool:
+            try:
+                yield from (c for c, _ in enumerate(pool.map(self.all_of, problems)))
+            except BaseException:
+                self.interrupted = True
+                raise
+
+    def all_of(self, c):
+        with single_threaded_blas():             # some BLAS libraries count for each thread
+            for _ in self.go_down(c):
+                pass
+
+    def go_down(self, c):
+        """The fits of problem c, until one is stuck: other steps may lead on."""
+        fits, settings = self.begin(c), replace(self.settings, clock=self)
+        for place, (penalty, following) in enumerate(zip(self.grid, [*self.grid[1:], None], strict=True)):
+            if self.late:
+                self.left_out = True
+                return
+            status = "stuck"
+            if fits.can_be_made:
+                result, pair = fits.fit(penalty, settings, following)
+                status = result.status
+                self.made[c].append((penalty, result, pair))
+                yield
+            if status == "stuck":
+                self.ends[c] = place
+                return
 
 
 class PairOfColumns(Pair):

@@ -24,10 +24,11 @@ from dataclasses import replace
 import numpy as np
 
 from cmargin._runtime.clock import TimeUp
+from cmargin._runtime.fit_slots import give_way
 from cmargin.data.loss import HINGE
 from cmargin.solvers import cost
 from cmargin.solvers.certified import Pair, Pairs
-from cmargin.solvers.column_path import ColumnFits, goes_by_columns
+from cmargin.solvers.column_path import ColumnFits, ColumnWays, goes_by_columns
 from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.newton.parts import NO_PARTS
 from cmargin.solvers.newton.slices import side_by_side
@@ -113,27 +114,42 @@ class PathSolver:
     def _solve_in_order(self, grid):
         """A fit at each: without l2 no pair proves anything of penalties below its own, and by columns a fit costs less
         than proofs do."""
-        for c in range(len(self.pairs) if len(self.pairs) > 1 else 0):
-            self._go_down(c, grid[:1])           # that something is known of all, whenever time is over
-        for c in range(len(self.pairs)):
-            self._go_down(c, grid)
-
-    def _go_down(self, c, grid):
-        fits, problem = None, self.shared.problem
         if self._goes_by_columns and grid[-1].l1 > 0:
-            fits = ColumnFits(self.source, self.labels.signed_weight(c, self.weights), problem.loss, self.intercept,
-                              problem.free is not None)
-        for penalty, following in zip(grid, [*grid[1:], None], strict=True):
-            if fits is None or not fits.can_be_made:
-                self.fit_at([(c, penalty)])
-            elif self.settings.clock.late:
-                self.stopped = "max_time"
-            elif self.stopped is None:
-                result, pair = fits.fit(penalty, self.settings, following)
-                self._count(c, penalty, result, pair)
-                if result.status == "stuck":                 # other steps may lead on
-                    fits = None
+            if len(self.pairs) > 1 and len(grid) > 1:
+                self._solve_by_columns(grid[:1])             # that something is known of all, whenever time is over
+            self._solve_by_columns(grid)
+        else:
+            for penalty in grid:
+                self.fit_at([(c, penalty) for c in range(len(self.pairs))])
+
+    def _solve_by_columns(self, grid):
+        """Problems side by side, a thread each; where steps lead nowhere, on by other fits."""
+        problem = self.shared.problem
+        ways = ColumnWays(lambda c: ColumnFits(self.source, self.labels.signed_weight(c, self.weights), problem.loss,
+                                               self.intercept, problem.free is not None),
+                          len(self.pairs), grid, self.settings)
+        try:
+            for c in ways.go(self.n_threads):
+                self._take(c, ways.made[c])
+                give_way()
+        finally:                                 # of a Ctrl-C too
+            for c, made in enumerate(ways.made):
+                self._take(c, made)
+        self.stopped = "max_time" if ways.left_out else self.stopped
+        for c, place in enumerate(ways.ends):
+            for penalty in grid[place:]:
+                if not self.is_enough(self.certify(penalty.l2, penalty.l1)[c]):
                     self.fit_at([(c, penalty)])
+
+    def _take(self, c, made):
+        while made:
+            penalty, result, pair = made.pop(0)
+            if not self.pairs[c].has(penalty):
+                self._count(c, penalty, result, pair)
+            else:                                # the first, made once more on the way to the others
+                self.passes += result.passes
+                if result.status == "certified":
+                    self.pairs[c].add(pair)
 
     def _first_lacking(self, c, grid, tried, begin):
         """Where on the ``grid``, from number ``begin`` on, the first two fits are between which a gap is over ``tol``

@@ -142,6 +142,14 @@ def test_what_pairs_prove_between_their_penalties_is_true(kind):
             assert model.duality_gap_[0] < 5e-3
 
 
+def test_without_l1_a_path_that_knows_few_columns_proves_nothing_false():
+    X, y = genes()
+    path = smsvm_path(X, y, l2s=np.geomspace(1, 1e-3, 9), l1=0.005, loss="logistic", tol=1e-4)
+    for l2 in np.geomspace(1, 1e-3, 23)[1:-1]:
+        model, exact = path.at(l2, 0.0), SmSVMClassifier(l2=l2, loss="logistic", tol=1e-6).fit(X, y)
+        assert model.objective_[0] * (1 - model.duality_gap_[0]) <= exact.objective_[0]
+
+
 def test_few_columns_are_read():
     X, y = text(2000, 5000)
     path = smsvm_path(X, y, l2s=np.geomspace(0.05, 0.005, 60), l1_ratio=0.5, loss="logistic", tol=1e-3)
@@ -157,6 +165,22 @@ def test_several_classes_and_weights():
     model = SmSVMClassifier(l2=1e-3, l1=3e-3 / 7, loss="logistic", tol=1e-5).fit(X, y, sample_weight=weight)
     assert path.objectives.shape == (2, 3) and path.gaps.max() <= 1e-5
     assert path.objectives[1] == pytest.approx(model.objective_, rel=2e-5)
+
+
+@pytest.mark.parametrize("given", [{"l1s": [0.02, 0.01, 0.003]}, {"l2s": [0.02, 0.01, 0.003], "l1_ratio": 0.5}])
+def test_problems_side_by_side_are_the_same_to_the_bit(given):
+    X, _ = text()
+    y = np.random.default_rng(1).integers(0, 5, X.shape[0])
+    one, two = (smsvm_path(X, y, loss="logistic", tol=1e-5, n_jobs=n, **given) for n in (1, 3))
+    assert one.n_fits == two.n_fits == 15 and one.n_passes == two.n_passes
+    assert np.array_equal(one.coefs, two.coefs) and np.array_equal(one.gaps, two.gaps)
+
+
+def test_a_single_step_hears_the_clock():
+    X, y = genes()
+    fits, asked = ColumnFits(source_of(X, y), np.where(y > 0, 1.0, -1.0), Loss("logistic"), True, True), []
+    fits.path.fit(0.0, 1e-4, 1e-9, 1e-4, 5, lambda: asked.append(1))
+    assert len(asked) > 100
 
 
 @pytest.mark.parametrize("how", ["float32", "fortran", "read-only"])

@@ -94,10 +94,11 @@ cdef class ColumnPath:
         for i in range(n):
             self.sign[i] = -1 if signed_weight[i] < 0 else 1
             self.slack[i] = 1
-        for j in range(m):                       # root of the squares, with weights of one: the slacks of w = 0
-            row_moments(&self.of.source, j, self.slack, &across, &self.length[j])
-            self.length[j] = sqrt(self.length[j])
-            self.longest = max(self.longest, self.length[j])
+        with nogil:
+            for j in range(m):                   # root of the squares, with weights of one: the slacks of w = 0
+                row_moments(&self.of.source, j, self.slack, &across, &self.length[j])
+                self.length[j] = sqrt(self.length[j])
+                self.longest = max(self.longest, self.length[j])
         if self.penalised:
             self.length[m] = sqrt(<double> n)
             self.longest = max(self.longest, self.length[m])
@@ -149,7 +150,13 @@ cdef class ColumnPath:
                     if ends or not found or relative_gap(objective, dual) <= tol:
                         break
                     self.list_near(l1)
-                moves = self.step(l1, tol, objective)
+                self.begin_step(l1, tol)
+            while self.model_goes_on():
+                PyErr_CheckSignals()
+                if late():                       # what is known of the model's minimum is a step too
+                    break
+            with nogil:
+                moves = self.take_step(objective)
             step += 1
             PyErr_CheckSignals()
         self.l1_before, self.last_l1 = self.last_l1, l1
@@ -351,12 +358,11 @@ cdef class ColumnPath:
 
     # ------------------------------------------------------------ a step
 
-    cdef bint step(self, double l1, double tol, double objective) noexcept nogil:
-        # False: it leads nowhere
+    cdef void begin_step(self, double l1, double tol) noexcept nogil:
         cdef step_model *model = &self.model
         cdef double *g = &self.per_column[5, 0]
-        cdef double worst = 0, foreseen, t = 1, penalty
-        cdef Py_ssize_t i, j, k
+        cdef double worst = 0
+        cdef Py_ssize_t j, k
         for k in range(model.n_listed):
             j = model.listed[k]
             g[j] = self.l2_each[j] * self.w[j] - self.v[j]
@@ -365,10 +371,22 @@ cdef class ColumnPath:
             g[self.m] = self.l2_each[self.m] * self.w[self.m] - self.v[self.m]
         model.enough = max(ENOUGH * tol, FORCING * min(worst, 1.0))
         model_begin(model, &self.of)
-        while model_part(model, &self.of):
-            pass
-        self.reads += model.reads
-        foreseen = self.foreseen(g)
+
+    cdef bint model_goes_on(self):
+        # for about one read of all columns; False: the model is at its end
+        cdef step_model *model = &self.model
+        cdef double until = model.read + self.entries
+        cdef bint goes_on = True
+        with nogil:
+            while goes_on and model.read < until:
+                goes_on = model_part(model, &self.of)
+        return goes_on
+
+    cdef bint take_step(self, double objective) noexcept nogil:
+        # False: it leads nowhere
+        cdef double foreseen = self.foreseen(&self.per_column[5, 0]), t = 1, penalty
+        cdef Py_ssize_t i
+        self.reads += self.model.reads
         if not foreseen < 0:
             return False
         self.multiply_step()
