@@ -42,8 +42,8 @@ def numbers_of_constraints(estimator):
         raise InvalidParameterError(f"The 'constraints' parameter of {name} must be a pair (A, b) or None. Got "
                                     f"{given!r} instead.")
     try:
-        if any(np.asarray(each).dtype.kind in "SU" for each in given):
-            raise TypeError                      # which NumPy would read as numbers
+        if any(np.asarray(each).dtype.kind in "SUc" or np.ma.is_masked(each) for each in given):
+            raise TypeError                      # of which NumPy would make numbers
         A, b = (np.asarray(each.toarray() if hasattr(each, "toarray") else each, dtype=float) for each in given)
     except (TypeError, ValueError):
         raise InvalidParameterError(f"The 'constraints' parameter of {name} must be arrays of floats. Got {given!r} "

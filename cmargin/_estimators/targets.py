@@ -6,7 +6,8 @@ F_e(unit u) = unit^d F_(e / unit)(u), makes its objective that of w over unit^d,
     l2' = unit^(2 - d) l2,      l1' = unit^(1 - d) l1.
 
 So smoothing widths, and what counts as nothing, are relative to the spread of the targets, and no scale of theirs
-changes the way. A unit is a power of 2, so that no digit is lost. Only a free intercept can take a centre.
+changes the way. A unit is a power of 2, so that no digit is lost. Only a free intercept can take a centre. The Huber
+loss, of degree 1 far beyond its length, has a unit of at most 2^10 lengths, or its objective would be nothing.
 """
 
 from dataclasses import dataclass
@@ -61,6 +62,8 @@ class Target:
         if not spread < (LARGEST / 8)**(1 / loss.degree):
             raise ValueError("y holds values so large that sums of their losses overflow; scale the targets.")
         self.unit = float(np.ldexp(1.0, max(int(np.frexp(2 * spread)[1]), -1000))) if spread > 0 else 1.0
+        if loss.name == "huber":               # far beyond its length it is of degree 1
+            self.unit = min(self.unit, float(np.ldexp(1.0, int(np.frexp(2.0**10 * loss.parameter)[1]))))
         self.loss = loss.in_units(self.unit)
 
     @property

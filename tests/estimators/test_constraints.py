@@ -354,6 +354,8 @@ ROW = np.eye(30)[:1]
     ({"constraints": 3}, r"must be a pair \(A, b\) or None"),
     ({"constraints": (ROW, "0")}, "must be arrays of floats"),
     ({"constraints": (ROW, ["a"])}, "must be arrays of floats"),
+    ({"constraints": (1j * ROW, 0)}, "must be arrays of floats"),
+    ({"constraints": (np.ma.masked_greater(ROW, ROW.min()), 0)}, "must be arrays of floats"),
     ({"constraints": (ROW[0], 0)}, r"should be of shapes \(n_constraints, n_features\) and \(n_constraints,\)"),
     ({"constraints": (ROW, [0, 1])}, r"should be of shapes .* Got \(1, 30\) and \(2,\), instead"),
     ({"constraints": (np.empty((0, 30)), [])}, r"should be of shapes"),

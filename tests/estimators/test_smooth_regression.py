@@ -203,3 +203,15 @@ def test_a_narrow_bend_is_come_to_where_no_row_has_curvature(seed):
     y = 100 * rng.standard_normal(12)
     found = SmSVMRegressor("huber", delta=1e-2, l2=0.0, l1=1e-6).fit(X, y)
     assert found.duality_gap_[0] <= 1e-4
+
+
+@pytest.mark.parametrize("size", [1e6, 1e12, 1e15, 1e17])
+def test_targets_far_beyond_the_length_of_the_huber_loss_are_certified(size):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((150, 4))
+    t, l2 = size * (X @ np.ones(4) + rng.standard_normal(150)), 1e-12
+    model = SmSVMRegressor("huber", l2=l2, tol=1e-6).fit(X, t)
+    far = t - np.median(t)
+    w = np.sign(far) @ X / len(X) / l2                       # the optimum, of weights that are short beside the targets
+    at_w = np.abs(far - X @ w).mean() + l2 / 2 * w @ w
+    assert model.duality_gap_[0] <= 1e-6 and model.objective_[0] * (1 - model.duality_gap_[0]) <= at_w
