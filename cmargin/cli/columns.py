@@ -161,7 +161,7 @@ def _label_column(path, names, n_columns, label, known):
         return names.index(str(label))
     if str(label).lstrip("-").isdecimal() and -n_columns <= int(label) < n_columns:
         return int(label) % n_columns
-    if known is not None and names:
+    if known is not None and names and label == known.label:
         return None
     raise ValueError(f"{path} has no column {label!r}; it has {', '.join(names) if names else f'{n_columns} columns'}.")
 

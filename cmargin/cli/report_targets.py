@@ -1,9 +1,10 @@
 """The numbers that ``cmargin evaluate`` reports of a regression: R2, errors and, for quantiles, pinball losses."""
 
 import numpy as np
-from sklearn.metrics import d2_pinball_score, mean_absolute_error, mean_pinball_loss, r2_score, root_mean_squared_error
+from scipy.linalg import norm
+from sklearn.metrics import d2_pinball_score, mean_absolute_error, mean_pinball_loss, r2_score
 
-from cmargin.cli.targets import names_of
+from cmargin.cli.targets import in_words, names_of
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -18,9 +19,9 @@ def report(model, table, name):
     predicted = predicted.reshape(len(predicted), -1)
     what, names = names_of(regressor)
     columns = y.reshape(len(y), -1)
-    if columns.shape[1] != (1 if what == "quantile" else len(names)):
-        raise ValueError(f"{name} has {columns.shape[1]} targets a row; the model predicts "
-                         f"{1 if what == 'quantile' else len(names)}.")
+    n_targets = 1 if what == "quantile" else len(names)
+    if columns.shape[1] != n_targets:
+        raise ValueError(f"{name} has {in_words(columns.shape[1])} a row; the model predicts {n_targets}.")
     columns = np.broadcast_to(columns, predicted.shape)
     residuals = columns - predicted
     facts = {"data": {"file": name, "rows": len(y)},
@@ -37,11 +38,12 @@ def levels_of(regressor):
     return [None] * n if regressor.loss != "quantile" else np.broadcast_to(regressor.quantile, n).tolist()
 
 
+@np.errstate(over="ignore", invalid="ignore")                # of huge targets some numbers are not finite
 def of_column(y, predicted, level=None):
     """Numbers by their names of one column of targets and predictions (n,); None: undefined."""
     found = {"R2": finite(r2_score(y, predicted)) if len(y) > 1 else None,
              "mean absolute error": float(mean_absolute_error(y, predicted)),
-             "root mean square error": float(root_mean_squared_error(y, predicted))}
+             "root mean square error": float(norm(y - predicted) / np.sqrt(len(y)))}      # whose squares may overflow
     if level is not None:
         found |= {"pinball loss": float(mean_pinball_loss(y, predicted, alpha=level)),
                   "share of it explained": finite(d2_pinball_score(y, predicted, alpha=level)) if len(y) > 1 else None,

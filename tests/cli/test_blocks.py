@@ -95,3 +95,16 @@ def test_rows_are_scaled_where_they_are(how):
     scaler, scaled = _scaled(X, how)
     assert np.shares_memory(scaled, X) and scaler.copy
     np.testing.assert_array_equal(scaler.transform(copy), scaled)
+
+
+def test_lines_of_blanks_are_no_rows(tmp_path, monkeypatch):
+    path = str(tmp_path / "d.csv")
+    (tmp_path / "d.csv").write_text("1,2,elm\n \n3,4,ash\n\t\n \n")
+    for off in ((), ("_by_arrow",), ("_by_arrow", "_by_pandas")):
+        with monkeypatch.context() as within:
+            for name in off:
+                within.setattr(delimited, name, lambda *given: None)
+            X, names = delimited.read_cells(path, ",", 3, [0, 1], 2, 0)
+        assert (X.tolist(), names.tolist()) == ([[1, 2], [3, 4]], ["elm", "ash"]), off
+    found = delimited.read_columns(path, ",", 3, 0, [0, 2], [2], numbers_of)
+    assert (found[0].tolist(), found[2].tolist()) == ([1, 3], ["elm", "ash"])

@@ -126,7 +126,7 @@ def test_several_targets_of_an_archive(there, capsys):
         assert main(["evaluate", "d.npz", "--model", "m", "--format", how]) == 0
         assert "root mean square error" in capsys.readouterr().out
     np.savez(there / "one.npz", X=X, y=Y)
-    assert "one.npz has 1 targets a row; the model predicts 3" in failed(capsys, "evaluate", "one.npz", "--model", "m")
+    assert "one.npz has 1 target a row; the model predicts 3" in failed(capsys, "evaluate", "one.npz", "--model", "m")
 
 
 def test_rows_without_targets_are_predicted(there, capsys):
@@ -173,3 +173,21 @@ def test_a_plan_is_told(there, capsys):
     assert main(["explain", "--rows", "100000", "--columns", "30", *METHOD, "--set", "loss=quantile", "--set",
                  "quantile=[0.1,0.9]"]) == 0
     assert "2 targets, loss 'quantile'" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_targets_whose_squares_overflow_are_reported(there, capsys):
+    (there / "d.csv").write_text(table(1e300 * Y))
+    assert main(["fit", "d.csv", *METHOD, "--model", "m"]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", "d.csv", "--model", "m", "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)["targets"][0]
+    assert 1 <= told["root mean square error"] / told["mean absolute error"] < 10 and told["R2"] is None
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_a_column_of_targets_that_is_not_there_is_refused(there, capsys, command):
+    write_csv(there)
+    main(["fit", "d.csv", *METHOD, "--quiet", "--model", "m"])
+    argv = command, "d.csv", "--label", "cost", "--model", "m"
+    assert "d.csv has no column 'cost'; it has a, b" in failed(capsys, *argv)

@@ -242,13 +242,14 @@ def _by_csv(path, delimiter, n_columns, numbers, text, skip):
 
 
 def _blocks(path, delimiter, n_columns, skip, last):
-    """Lists of rows, each of which has a cell at ``last``."""
+    """Lists of rows, each of which has a cell at ``last``; lines of nothing but blanks are none, as pandas has it."""
     with _decoded(path) as file:
         rows = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
         for _ in range(skip):
             next(rows)
         found, size = [], max(1, CELLS // n_columns)
-        for number, row in enumerate(filter(None, rows), 1):
+        rows = (row for row in rows if row[1:] or any(map(str.strip, row)) or (row and n_columns == 1))
+        for number, row in enumerate(rows, 1):
             _refuse_length(path, number, row, n_columns, last)
             found.append(row)
             if len(found) == size:
