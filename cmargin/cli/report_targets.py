@@ -42,10 +42,10 @@ def levels_of(regressor):
 def of_column(y, predicted, level=None):
     """Numbers by their names of one column of targets and predictions (n,); None: undefined."""
     found = {"R2": finite(r2_score(y, predicted)) if len(y) > 1 else None,
-             "mean absolute error": float(mean_absolute_error(y, predicted)),
-             "root mean square error": float(norm(y - predicted) / np.sqrt(len(y)))}      # whose squares may overflow
+             "mean absolute error": finite(mean_absolute_error(y, predicted)),
+             "root mean square error": finite(norm(y - predicted) / np.sqrt(len(y)))}      # whose squares may overflow
     if level is not None:
-        found |= {"pinball loss": float(mean_pinball_loss(y, predicted, alpha=level)),
+        found |= {"pinball loss": finite(mean_pinball_loss(y, predicted, alpha=level)),
                   "share of it explained": finite(d2_pinball_score(y, predicted, alpha=level)) if len(y) > 1 else None,
                   "targets at or below": float(np.mean(y <= predicted))}
     return found

@@ -183,6 +183,9 @@ def test_targets_whose_squares_overflow_are_reported(there, capsys):
     assert main(["evaluate", "d.csv", "--model", "m", "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)["targets"][0]
     assert 1 <= told["root mean square error"] / told["mean absolute error"] < 10 and told["R2"] is None
+    (there / "larger.csv").write_text(table(1e307 * Y))
+    assert main(["evaluate", "larger.csv", "--model", "m", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["targets"][0]["mean absolute error"] is None
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate"])
