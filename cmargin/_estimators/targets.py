@@ -63,7 +63,8 @@ class Target:
             raise ValueError("y holds values so large that sums of their losses overflow; scale the targets.")
         self.unit = float(np.ldexp(1.0, max(int(np.frexp(2 * spread)[1]), -1000))) if spread > 0 else 1.0
         if loss.name == "huber":               # far beyond its length it is of degree 1
-            self.unit = min(self.unit, float(np.ldexp(1.0, int(np.frexp(2.0**10 * loss.parameter)[1]))))
+            longest = 2.0**min(int(np.frexp(loss.parameter)[1]) + 10, 1000)
+            self.unit = max(min(self.unit, longest), self.unit * 2.0**-400)      # squares of targets have room
         self.loss = loss.in_units(self.unit)
 
     @property

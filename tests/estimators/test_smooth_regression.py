@@ -215,3 +215,17 @@ def test_targets_far_beyond_the_length_of_the_huber_loss_are_certified(size):
     w = np.sign(far) @ X / len(X) / l2                       # the optimum, of weights that are short beside the targets
     at_w = np.abs(far - X @ w).mean() + l2 / 2 * w @ w
     assert model.duality_gap_[0] <= 1e-6 and model.objective_[0] * (1 - model.duality_gap_[0]) <= at_w
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-300, 1e-150, 1e-40, 1e40, 1e300, 1.7e308])
+def test_any_length_of_the_huber_loss_ends_in_numbers(delta):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    t = X @ np.ones(3) + rng.standard_normal(60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = SmSVMRegressor("huber", delta=delta, l2=1e-4).fit(X, t)
+    assert np.isfinite(model.coef_).all() and np.isfinite(model.objective_[0]) and model.duality_gap_[0] <= 1
+    if delta > 1:
+        squares = SmSVMRegressor("huber", delta=1e6, l2=1e-4).fit(X, t)
+        np.testing.assert_array_equal(model.coef_, squares.coef_)
