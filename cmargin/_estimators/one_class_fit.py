@@ -101,8 +101,9 @@ class OneClassFit:
         """nu = 1: every dual variable is 1, w the mean of the rows, and rho any number from the largest score on."""
         m, n = rows.n_features, rows.total_weight
         self.w = rows.combine(self.weights)[:m] / n
-        rows.evaluate(np.append(self.w, 0.0), 1.0, 1.0, 1.0, 0.0, with_hessian=False)
-        scores = rows.margins()[self.weights > 0]
+        size = float(self.w @ self.w) or 1.0              # margins keep the digits of scores that are about 1
+        rows.evaluate(np.append(self.w / size, 0.0), 1.0, 1.0, 1.0, 0.0, with_hessian=False)
+        scores = size * rows.margins()[self.weights > 0]
         self.rho = float(scores.max())
         self.objective = float(self.w @ self.w) / 2 - float(self.weights[self.weights > 0] @ scores) / n
         self.gap = self.one.gap(self.objective, -float(self.w @ self.w) / 2)

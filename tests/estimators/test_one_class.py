@@ -241,3 +241,11 @@ def test_an_interrupt_leaves_the_best_point():
 
 def test_scikit_learn_checks():
     check_estimator(SmSVMOneClass())
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e-9, 1.0, 1e9])
+def test_all_rows_of_any_size_are_certified(size):
+    # rows of size 1e-8 had an objective 0.8 % below the minimum and a gap of 0: scores were taken from 1 less them
+    X = size * (1 + np.random.default_rng(0).standard_normal((50, 6)))
+    model = SmSVMOneClass(nu=1.0).fit(X)
+    assert abs(model.duality_gap_[0]) < 1e-12 and model.objective_[0] == pytest.approx(-np.sum(X.mean(axis=0)**2) / 2)
