@@ -216,6 +216,14 @@ def test_where_no_step_leads_on_the_path_goes_on_by_other_fits(monkeypatch):
     assert path.objectives == pytest.approx(whole.objectives, rel=2e-5)
 
 
+def test_where_columns_are_all_but_parallel_the_path_goes_on_by_other_fits():
+    rng = np.random.default_rng(0)
+    X = np.abs(rng.standard_normal((120, 300))) + 1000
+    y = (X[:, :3].sum(1) > np.median(X[:, :3].sum(1))).astype(int)
+    path = smsvm_path(X, y, l1s=[0.3, 0.1, 0.03], loss="squared_hinge", tol=1e-4, penalize_intercept=True)
+    assert path.gaps.max() <= 1e-4 and path.n_passes < 5000
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_max_passes_and_max_time_keep_what_is_known():
     X, y = text()

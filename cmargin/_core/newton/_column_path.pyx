@@ -157,6 +157,7 @@ cdef class ColumnPath:
                     break
             with nogil:
                 moves = self.take_step(objective)
+            moves = moves and not self.model.given_up            # other fits have factors, which cost less
             step += 1
             PyErr_CheckSignals()
         self.l1_before, self.last_l1 = self.last_l1, l1
