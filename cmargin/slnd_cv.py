@@ -16,7 +16,7 @@ from cmargin._estimators.base import keeps_last_fit
 from cmargin._estimators.docs import CheckpointFile
 from cmargin._estimators.identity import check_checkpoint, checkpointer_of
 from cmargin._estimators.labels import code_labels
-from cmargin._estimators.search.base import PenaltySearch
+from cmargin._estimators.search.base import PenaltySearch, refuse_ranks
 from cmargin._estimators.search.folds import splits, warn_of_lacking
 from cmargin._estimators.search.multinomial import PathSearchRun, Rows, path_grid_of
 from cmargin._estimators.search.scoring import Scoring
@@ -151,7 +151,8 @@ class SLNDClassifierCV(PenaltySearch):
         self.checkpoint = checkpoint
 
     @keeps_last_fit
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None,
+            comm: Any = None) -> Self:
         """Choose the penalty and fit to X, y.
 
         Parameters
@@ -162,6 +163,8 @@ class SLNDClassifierCV(PenaltySearch):
             Of the rows, in the fits and, where a scorer takes them, in the scores.
         groups : (n_samples,) array or None
             Handed to the splitter ``cv``, which may keep the rows of a group together.
+        comm : None
+            The estimator takes rows of several ranks; a search does not yet, and says so.
 
         Returns
         -------
@@ -180,6 +183,7 @@ class SLNDClassifierCV(PenaltySearch):
             Where fits stopped short of the tolerance, or ``max_time`` ended the search. One warning says all of it.
         """
         begin = perf_counter()
+        refuse_ranks(self, comm)
         X, data = self._checked(X, y, sample_weight)
         routed = self._routed(X, data.weights, groups)
         checkpointer = checkpointer_of(self, data.source, data.weights, groups)
@@ -188,15 +192,15 @@ class SLNDClassifierCV(PenaltySearch):
         warn_of_lacking(data.classes, data.y, data.codes, rows)
         run = PathSearchRun(self, data, grid, rows, Scoring(self), routed.scorer.score,
                             checkpointer, None if self.max_time is None else begin + self.max_time)
-        with FitSlot(waits=self.max_time is None), self._keeps_scores(run):
-            run.run()
-        place = self._place(run)
-        total = data.weighed(self._estimator)[1]
-        l2 = float(grid.strengths[place]) / (1 if grid.name == "l2" else total)
-        strength = l2 * total                    # 0 for weights near the least number
-        found = self._found(run, place) | {"l2_": l2, "C_": 1 / strength if strength > 0 else np.inf}
-        if self.refit:
-            with self._keeps_scores(run):
+        with self._keeps_scores(run):
+            with FitSlot(waits=self.max_time is None):
+                run.run()
+            place = self._place(run)
+            total = data.weighed(self._estimator)[1]
+            l2 = float(grid.strengths[place]) / (1 if grid.name == "l2" else total)
+            strength = l2 * total                # 0 for weights near the least number
+            found = self._found(run, place) | {"l2_": l2, "C_": 1 / strength if strength > 0 else np.inf}
+            if self.refit:
                 found |= self._refitted(X, data, l2, run)
         for name in [name for name in OF_A_REFIT if not self.refit and name in vars(self)]:
             delattr(self, name)

@@ -18,7 +18,7 @@ from cmargin._estimators.docs import CheckpointFile
 from cmargin._estimators.identity import check_checkpoint, checkpointer_of
 from cmargin._estimators.labels import Labels, code_labels
 from cmargin._estimators.pruned import refuse_stored
-from cmargin._estimators.search.base import PenaltySearch
+from cmargin._estimators.search.base import PenaltySearch, refuse_ranks
 from cmargin._estimators.search.fits import Posed, reads_of
 from cmargin._estimators.search.folds import splits, warn_of_lacking
 from cmargin._estimators.search.grid import grid_of, largest_l2
@@ -165,7 +165,8 @@ class SmSVMClassifierCV(PenaltySearch):
         self.max_time = max_time
 
     @keeps_last_fit
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None,
+            comm: Any = None) -> Self:
         """Choose the penalties and fit to X, y.
 
         Parameters
@@ -176,6 +177,8 @@ class SmSVMClassifierCV(PenaltySearch):
             Of the rows, in the fits and, where a scorer takes them, in the scores.
         groups : (n_samples,) array or None
             Handed to the splitter ``cv``, which may keep the rows of a group together.
+        comm : None
+            The estimator takes rows of several ranks; a search does not yet, and says so.
 
         Returns
         -------
@@ -195,6 +198,7 @@ class SmSVMClassifierCV(PenaltySearch):
             Where fits stopped short of the tolerance, or ``max_time`` ended the search. One warning says all of it.
         """
         begin = perf_counter()
+        refuse_ranks(self, comm)
         X, y, weights, classes, codes = self._checked(X, y, sample_weight)
         if groups is not None and is_left_out(self.cv):
             raise ValueError("cv='loo' leaves out rows, not groups; give LeaveOneGroupOut() for these.")
@@ -202,10 +206,10 @@ class SmSVMClassifierCV(PenaltySearch):
         checkpointer = checkpointer_of(self, source_of(X, y), weights, groups)
         run = self._run(X, y, weights, classes, codes, routed, checkpointer,
                         None if self.max_time is None else begin + self.max_time)
-        grid, place = run.grid, self._place(run)
-        found = self._found(run, place) | self._both_ways(X, y, weights, grid.parameters(*place))
-        if self.refit:
-            with self._keeps_scores(run):
+        with self._keeps_scores(run):
+            grid, place = run.grid, self._place(run)
+            found = self._found(run, place) | self._both_ways(X, y, weights, grid.parameters(*place))
+            if self.refit:
                 found |= self._refitted(X, y, weights, grid.parameters(*place), run)
         for name in [name for name in OF_A_REFIT if not self.refit and name in vars(self)]:
             delattr(self, name)

@@ -302,7 +302,11 @@ def _fitted(e, source, weight, begin, asked):
         interruption = Deferred(stop)
         l2s = spaced(solver.pairs[0].pairs[0].l2, solver.pairs[0].pairs[-1].l2, n_l2s) if l2s is None else l2s
     l1s = np.array([l1_of(l2) for l2 in l2s]) if l1s is None else l1s
-    path, shortfall = _what_is_known(e, l2s, l1s, solver, labels, n_features, occurring)
+    try:
+        path, shortfall = _what_is_known(e, l2s, l1s, solver, labels, n_features, occurring)
+    except KeyboardInterrupt as stop:            # the rest is arithmetic: it is not lost so late
+        interruption = Deferred(stop)
+        path, shortfall = _what_is_known(e, l2s, l1s, solver, labels, n_features, occurring)
     if interruption is not None:
         ended = interruption.taken()
         ended.path = path

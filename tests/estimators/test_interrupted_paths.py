@@ -7,6 +7,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import scale
 
 from cmargin import SLNDClassifier, SLNDClassifierCV, SmSVMClassifier, SmSVMClassifierCV, slnd_path, smsvm_path
+from cmargin._estimators.path import SmSVMPath
 from cmargin.solvers.column_path import ColumnFits
 from cmargin.solvers.multinomial.path import MultinomialPath
 from cmargin.solvers.path import PathSolver
@@ -43,6 +44,21 @@ def test_a_path_that_is_interrupted_is_with_the_exception(monkeypatch, given):
     path = stop.value.path
     assert path.n_fits >= 1 and len(path) == len(given.get("l2s", range(7)))
     assert path.at(path.l2s[0]).duality_gap_[0] <= 1e-4 < path.gaps.max()
+
+
+def test_one_that_is_interrupted_once_all_is_fitted_is_not_lost(monkeypatch):
+    made, calls = SmSVMPath.__init__, []
+
+    def stops(self, *given):
+        calls.append(1)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        made(self, *given)
+
+    monkeypatch.setattr(SmSVMPath, "__init__", stops)
+    with pytest.raises(KeyboardInterrupt) as stop:
+        smsvm_path(X, Y, l2s=L2S, tol=1e-4)
+    assert stop.value.path.gaps.max() <= 1e-4
 
 
 def test_so_is_one_that_reads_columns(monkeypatch):
@@ -92,6 +108,21 @@ def test_a_search_that_is_interrupted_has_what_was_scored(monkeypatch, again):
     assert not hasattr(search, "predict")
     monkeypatch.undo()
     assert search.fit(X, Y).predict(X).shape == Y.shape
+
+
+@pytest.mark.parametrize("made", [SmSVMClassifierCV, SLNDClassifierCV])
+def test_so_has_one_that_is_interrupted_as_it_chooses(monkeypatch, made):
+    search = made(l2s=[1e-1, 1e-3], cv=3)
+    interrupted(monkeypatch, made, "_place", 0)
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, Y)
+    assert np.isfinite(search.scores_).all() and search.n_features_in_ == X.shape[1]
+
+
+@pytest.mark.parametrize("search", [SmSVMClassifierCV, SLNDClassifierCV])
+def test_searches_take_no_ranks(search):
+    with pytest.raises(ValueError, match="takes no comm= yet"):
+        search().fit(X, Y, comm=object())
 
 
 def test_one_that_has_scored_nothing_is_as_before(monkeypatch):

@@ -46,6 +46,12 @@ def with_groups(groups):
     return {} if groups is None else {"groups": groups}
 
 
+def refuse_ranks(search, comm):
+    if comm is not None:
+        raise ValueError(f"{type(search).__name__} takes no comm= yet: its folds are parts of rows that are all here. "
+                         "Fit its estimator to the rows of all ranks at each penalty, or gather them.")
+
+
 class PenaltySearch(ClassifierMixin, VersionInPickle, BaseEstimator):
     """A search has ``_estimator``, ``_has_probabilities``, and the parameters ``cv``, ``scoring``, ``refit``,
     ``one_standard_error``, ``max_time`` and ``verbose``.
@@ -75,7 +81,8 @@ class PenaltySearch(ClassifierMixin, VersionInPickle, BaseEstimator):
             if np.isfinite(run.scores).any():
                 place = tuple(map(int, chosen(run.grid, run.scores, self.one_standard_error)))
                 found = PenaltySearch._found(self, run, place)
-                for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+                for name in [name for name in vars(self) if name.endswith("_") and not name.endswith("_in_")
+                             and not name.startswith("_")]:
                     delattr(self, name)
                 self.__dict__.update(found)
             raise
