@@ -13,7 +13,7 @@ from cmargin._estimators.saved import Saving, is_one, read, write
 from cmargin.cli.columns import ColumnEncoder
 from cmargin.cli.errors import print_error
 from cmargin.data.arrays import dense
-from cmargin.export.saved import COMMAND, Restoring
+from cmargin.export.saved import COMMAND, Restoring, try_out
 
 KIND = "cmargin model"         # of pickles
 BATCH = 1 << 22                # Scores that are held in memory together.
@@ -89,9 +89,11 @@ def load(path, trust_pickle=False):
         raise ValueError(f"{path} is no model of `cmargin fit`, but of the kind {kind!r}.")
     encoder = found.pop("encoder", None)
     try:
-        return Model(**found, encoder=None if encoder is None else ColumnEncoder(**encoder))
+        model = Model(**found, encoder=None if encoder is None else ColumnEncoder(**encoder))
     except TypeError as error:
         raise ValueError(f"{path} is no model of `cmargin fit`: {error}.") from None
+    try_out(path, model.classifier, model.scaler)
+    return model
 
 
 def _unpickled(path):

@@ -194,3 +194,13 @@ def test_a_column_of_targets_that_is_not_there_is_refused(there, capsys, command
     main(["fit", "d.csv", *METHOD, "--quiet", "--model", "m"])
     argv = command, "d.csv", "--label", "cost", "--model", "m"
     assert "d.csv has no column 'cost'; it has a, b" in failed(capsys, *argv)
+
+
+@pytest.mark.parametrize("attribute", ["scale_", "mean_"])
+def test_models_with_an_altered_scaler_are_refused(there, capsys, attribute):
+    write_csv(there)
+    main(["fit", "d.csv", *METHOD, "--quiet", "--model", "m"])
+    altered = load("m")
+    setattr(altered.scaler, attribute, "x")
+    altered.save("m")
+    assert "m is no model file of cmargin, or was altered" in failed(capsys, "predict", "d.csv", "--model", "m")
