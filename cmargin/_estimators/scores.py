@@ -61,6 +61,9 @@ class _Model:
         if is_sparse(coef):
             coef = sp.csc_matrix(coef)
             check_structure(coef)                        # which may have been set by hand
+        if is_sparse(coef) and coef.shape[0] * coef.shape[1] <= SMALL:
+            coef = coef.toarray()                        # quicker in products, and scores have the bits of an array's
+        elif is_sparse(coef):
             self.stored = (coef.indptr.astype(np.int64), coef.indices.astype(np.int32, copy=False),
                            coef.data.astype(self.dtype, copy=False))
             coef = np.empty((0, X.shape[1]))

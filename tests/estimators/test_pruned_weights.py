@@ -209,7 +209,9 @@ def fitted():
     return X, Y, SmSVMClassifier(loss="squared_hinge", C=1.0, prune=0.05, coef_dtype="float32").fit(X, Y)
 
 
-def test_predictions_are_those_of_the_same_array(fitted):
+@pytest.mark.parametrize("small", [0, 250_000])              # from which size on zeros are left out of products
+def test_predictions_are_those_of_the_same_array(fitted, small, monkeypatch):
+    monkeypatch.setattr("cmargin._estimators.scores.SMALL", small)
     X, _, model = fitted
     array = pickle.loads(pickle.dumps(model)).densify()
     assert type(array.coef_) is np.ndarray
