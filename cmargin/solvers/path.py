@@ -86,7 +86,6 @@ class PathSolver:
         """Prove ``tol`` at all these penalties: by fits at both ends, and then between two fits, from the largest l2
         on, until all is.
 
-
         ``l1s``: as many, or None, 0. ``between``: penalties between them are to be proven next. A penalty
         at which a fit falls short of ``tol`` is not tried again. Where a path goes by columns, or l1 alone, a fit is
         made at each instead.
