@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from api import Rows, _column_path
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 
 from cmargin import SmSVMClassifier, smsvm_path
 from cmargin.data.loss import Loss
@@ -148,6 +148,36 @@ def test_without_l1_a_path_that_knows_few_columns_proves_nothing_false():
     for l2 in np.geomspace(1, 1e-3, 23)[1:-1]:
         model, exact = path.at(l2, 0.0), SmSVMClassifier(l2=l2, loss="logistic", tol=1e-6).fit(X, y)
         assert model.objective_[0] * (1 - model.duality_gap_[0]) <= exact.objective_[0]
+
+
+def dual_of(X, y, s, loss, w, total, l2, l1):
+    """What the slopes at ``w`` prove: the heavier class shrinks, and then all of them, as is best."""
+    r = -s * y * LOSSES[loss][1](y * (X @ w[:-1] + w[-1]))
+    above, below = r[r > 0].sum(), -r[r < 0].sum()
+    r[r > 0] *= min(1, below / above)
+    r[r < 0] *= min(1, above / below)
+    v = X.T @ r
+
+    def missed(t):
+        return np.sum(np.maximum(0, np.abs(t * v) - l1)**2) / (2 * l2) - t * total
+
+    return -minimize_scalar(missed, bounds=(0, 1), method="bounded", options={"xatol": 1e-12}).fun
+
+
+def test_a_free_intercept_that_is_out_of_balance_proves_nothing_false():
+    # columns far from 0, few rows of one class, few steps: the dual variables of the other class have to shrink much
+    for seed in range(60):
+        rng, loss = np.random.default_rng(seed), list(LOSSES)[seed % 2]
+        y = np.where(np.arange(40) < 4, 1.0, -1.0)
+        X = rng.standard_normal((40, 60)) + rng.choice([0, 2, 5], 60) + np.outer(y > 0, rng.standard_normal(60))
+        if seed >= 30:                           # at w = 0 their slopes are next to nothing before, and not after it
+            X = np.outer(np.where(y > 0, 1, 1 / 9), np.ones(60)) + 0.01 * rng.standard_normal((40, 60))
+        s, most = np.full(40, 1 / 40), seed % 3
+        path = _column_path.ColumnPath(columns_of(X, seed), y / 40, Loss(loss), "free")
+        for l1 in np.repeat(np.geomspace(2, 0.05, 5), 2) * np.abs(X.T @ (y / 40)).max():
+            l2 = 0.1 * l1
+            _, told, _, total, *_ = path.fit(l2, l1, 1e-12, l1, most)
+            assert told <= dual_of(X, y, s, loss, path.weights(), total, l2, l1) + 1e-6 * abs(told)
 
 
 def test_few_columns_are_read():
