@@ -129,8 +129,8 @@ def test_the_dual_value_is_that_of_its_definition():
         twin = dual_value_within(total, v, l2, found.A, found.b)
         np.testing.assert_allclose(known, max(twin, 0), rtol=1e-5, atol=1e-7)
         unsure = _penalties.bound_within(total, v, l2, held, 1e-3)       # of every v that is as near as that
-        assert unsure < known or known == 0
-        for _ in range(5):
+        assert unsure <= known
+        for _ in range(20):
             near = v + 1e-3 * rng.choice([-1.0, 1.0], len(v))
             assert unsure <= _penalties.bound_within(total, near, l2, held) + 1e-12 * abs(known)
 

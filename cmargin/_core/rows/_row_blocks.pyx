@@ -217,8 +217,8 @@ cdef void run_block(pass_job *job, Py_ssize_t block, const block_question *asked
         if job.loss.id == SMOOTHED_HINGE or has_two_kinks(&job.loss):
             evaluate_hinge_rows(job, first, tile.n, parts, r, curvature, sums)
         else:
-            if job.totals:                       # the first one: no model before it predicts its dual variables
-                slacks_settle(tile.n, job.slack + first, job.change + first)
+            if job.totals and has_dual(&job.loss):                       # no model before it predicts dual variables
+                slacks_settle(tile.n, job.at.step, job.slack + first, job.change + first)
             evaluate_smooth_rows(job, first, tile.n, parts, r, curvature, sums)
         if has_dual(&job.loss):
             tile_add_rows_3(&tile, r, parts + 4 * tile_rows, parts + 5 * tile_rows, gradient)

@@ -17,10 +17,10 @@ CLONES static void slacks_move(ptrdiff_t n, const double *restrict signed_weight
     }
 }
 
-/* the rest of the step is taken, too */
-CLONES static void slacks_settle(ptrdiff_t n, double *restrict slack, double *restrict change) {
+/* the line begins where that step leads */
+CLONES static void slacks_settle(ptrdiff_t n, double step, double *restrict slack, double *restrict change) {
     for (ptrdiff_t i = 0; i < n; i++) {
-        slack[i] -= change[i];
+        slack[i] -= step * change[i];
         change[i] = 0;
     }
 }

@@ -463,8 +463,9 @@ class SmoothEvaluation:
     PLACES = 0, 1, 7, 8, 9
 
     def __init__(self, source, state, asked):
-        if asked.first:                          # no model before it predicts its dual variables
-            state = replace(state, slack=state.slack - state.change, change=source.xp.zeros_like(state.change))
+        if asked.first and source.largest:       # no model before it predicts its dual variables
+            state = replace(state, slack=state.slack - asked.step * state.change,
+                            change=source.xp.zeros_like(state.change))
         xp, v, u0, largest = source.xp, state.change, state.slack, source.largest
         u1, zeros = u0 - asked.step * v, xp.zeros_like(v)
         at = source.point(xp.stack([u0, u1] if largest else [u1]))
