@@ -57,19 +57,7 @@ class KeptWeights:
             self._array()[c, slice(None) if self.columns is None else self.columns] = w
 
     def _matrix(self):
-        # rows are dealt out to the columns one after the other, so that the rows of a column ascend
-        n_columns = self.shape[1] if self.columns is None else len(self.columns)
-        starts = np.zeros(n_columns + 1, np.int64)
-        for places, _ in self.rows:
-            starts[1 + places] += 1
-        np.cumsum(starts, out=starts)
-        index = np.int32 if max(starts[-1], *self.shape) <= np.iinfo(np.int32).max else np.int64
-        rows, values, at = np.empty(starts[-1], index), np.empty(starts[-1], self.dtype), starts[:-1].copy()
-        for c, (places, found) in enumerate(self.rows):
-            rows[at[places]], values[at[places]] = c, found
-            at[places] += 1
-        if self.columns is not None:
-            counts = np.zeros(self.shape[1] + 1, np.int64)
-            counts[1 + self.columns] = np.diff(starts)
-            starts = np.cumsum(counts)
-        return sp.csc_matrix((values, rows, starts.astype(index)), shape=self.shape)
+        places, values = (np.concatenate(parts) for parts in zip(*self.rows, strict=True))
+        places = places if self.columns is None else self.columns[places]
+        starts = np.cumsum([0, *(len(found) for found, _ in self.rows)])
+        return sp.csr_matrix((values, places, starts), shape=self.shape).tocsc()

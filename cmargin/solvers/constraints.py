@@ -6,8 +6,8 @@ import numpy as np
 
 from cmargin._core.penalties._penalties import LinearConstraints
 
-TRIALS = 5
-ROUNDED = 1e-14              # of the sizes that a sum is made of: what its rounding may be
+TRIALS = 5                   # projections, each of what the last has missed by rounding; one is enough as a rule
+ROUNDED = 1e-14              # of the sizes that a sum is made of: what its rounding may be, as in _constraints.pyx
 NOTHING = 1e-9               # of the sizes that a sum is made of: what is left of a constraint that is met
 
 

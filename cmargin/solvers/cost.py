@@ -136,6 +136,13 @@ SWEEPS_LEFT_FOR_MOVES = 15       # sweeps
 # at the point of the sweeps (smsvm.md, "from the point of 8 sweeps it took").
 GAP_TO_BEGIN_ANEW = (0.1, 0.5)   # relative duality gap
 
+# ---------------------------------------------------------------- paths of a smooth loss
+
+# Fits of a path leave a model of p x p numbers, by which the next ones are foreseen, where it takes no more than this
+# part of the entries of X: some ten are kept, a few percent of X (smsvm.md, "Fits of a path of a smooth loss,
+# foreseen").
+MODEL_UP_TO_PART = 0.005         # share of the entries of X
+
 # ---------------------------------------------------------------- the dual of a smooth loss
 
 # A smooth loss tries the dual from so many columns on; rows of fewer take up to twice as long by it (smsvm.md, "Fewer

@@ -29,6 +29,7 @@ from cmargin.data.loss import HINGE
 from cmargin.solvers import cost
 from cmargin.solvers.certified import Pair, Pairs
 from cmargin.solvers.column_path import ColumnFits, ColumnWays, goes_by_columns
+from cmargin.solvers.history import SMSVM
 from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.newton.parts import NO_PARTS
 from cmargin.solvers.newton.slices import side_by_side
@@ -38,6 +39,8 @@ from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.plan import ProblemStats, refuse
 from cmargin.solvers.problem import Problem, Settings
 from cmargin.solvers.result import Result
+
+ACTIVE_ROWS = SMSVM.index("active_rows")      # those whose curvature was summed
 
 
 class PathSolver:
@@ -63,8 +66,8 @@ class PathSolver:
         about = ProblemStats(loss, problem.penalty, self.p, len(labels))
         least = None if l2_min is None else np.sqrt(DEEPER * self.settings.tol * l2_min)
         self.shared = SharedByPenalties(source, problem, about, weights, self.intercept, least)
-        # models of all fits take a few percent of X at most
-        self.shared.keeps_model = loss.facts["smooth"] and source.in_memory and 200 * self.p**2 <= source.entries
+        self.shared.keeps_model = loss.facts["smooth"] and source.in_memory \
+            and self.p**2 <= cost.MODEL_UP_TO_PART * source.entries
         self.pairs = [Pairs() for _ in range(len(labels))]
         self._goes_by_columns = goes_by_columns(self.shared.stats, loss, self.settings)
         self._rows = [None] * len(labels)        # `RowPass`es
@@ -309,7 +312,7 @@ class SharedByPenalties(Shared):
 
     def hear(self, driver):
         if self.keeps_model and not self.problem.penalty.has_kinks:
-            self.found, self.fresh = driver.model(), any(row[10] > 0 for row in driver.history())
+            self.found, self.fresh = driver.model(), any(row[ACTIVE_ROWS] > 0 for row in driver.history())
         for name, found in (("rms", driver.rms), ("scale", driver.column_scale)):
             if found is not None:
                 self.columns[name] = found

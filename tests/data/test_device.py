@@ -3,11 +3,9 @@
 import builtins
 import warnings
 
-import naive_smsvm as naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from api import _losses
 from conftest import blobs
 from ranks_in_threads import on_ranks
 from sklearn.exceptions import ConvergenceWarning
@@ -24,19 +22,13 @@ from cmargin import (
     baselines,
 )
 from cmargin.data import open_rows
-from cmargin.data.device import arrays, losses, rows
+from cmargin.data.device import arrays, rows
 from cmargin.data.device.row_pass import DeviceRowPass
 from cmargin.data.device.source import DeviceSource
-from cmargin.data.loss import HINGE
 from cmargin.solvers import cost
 
 if strict is None:
     pytest.skip("array-api-strict is not installed", allow_module_level=True)
-PARAMETERS = {"smoothed_hinge": [(1.0,), (1e-3,)], "margin_pursuit": [(1.0, 1.0), (0.5, 3.0)],
-              "huberised_hinge": [(1.0,), (0.4,), (3.0,)], "squared_epsilon_insensitive": [(0.0,), (0.7,)],
-              "huber": [(1.0,), (0.4,)]}
-CASES = [(name, p) for name in losses.LOSSES for p in PARAMETERS.get(name, [()])]
-WITH_TWO_KINKS = {"epsilon_insensitive", "quantile"}               # `SmoothedKinks`
 
 
 @pytest.fixture(autouse=True)
@@ -55,34 +47,6 @@ def tensor(request):
 def data():
     X, y = blobs(n=700, d=6, k=3)
     return X, y, np.random.default_rng(2).choice([0.0, 0.5, 2.0], len(y))
-
-
-# ---------------------------------------------------------------- the losses
-
-@pytest.mark.parametrize("name, parameters", CASES)
-def test_losses_are_those_that_are_compiled(name, parameters):
-    z = np.concatenate([np.linspace(-4, 4, 401), [1.0, 0.0, -700.0, 700.0]])
-    wanted = np.empty((3, len(z)))
-    _losses.evaluate(_losses.LOSS_IDS[name], z, *wanted, *parameters)
-    for xp, at in ((np, z), (strict, strict.asarray(z))):
-        for found, known in zip(losses.LOSSES[name](xp, at, *parameters), wanted, strict=True):
-            np.testing.assert_allclose(np.asarray(found), known, rtol=1e-13, atol=1e-15)
-
-
-@pytest.mark.parametrize("name, parameters", [case for case in CASES if case[0] in losses.GAINS])
-def test_dual_gains_equal_the_kernel(name, parameters):
-    a = np.linspace(0, 1, 101)
-    wanted = np.empty(len(a))
-    _losses.gains(_losses.LOSS_IDS[name], a, wanted, *parameters)
-    found = losses.GAINS[name](strict, strict.asarray(a), *parameters)
-    np.testing.assert_allclose(np.asarray(found), wanted, atol=1e-15)
-    with_dual = {name for name, facts in _losses.FACTS.items() if facts["dual_largest"] > 0}
-    assert set(losses.GAINS) == with_dual - WITH_TWO_KINKS - {"smoothed_hinge"}
-
-
-def test_dual_curvature_is_the_twin_s():
-    u, a = np.linspace(-3, 3, 61), np.linspace(0, 1, 61)
-    np.testing.assert_allclose(losses.SmoothedHinge(np, u, 0.3).dual_curvature(a), naive.dual_curvature(a, u, 0.3))
 
 
 # ---------------------------------------------------------------- fits
@@ -105,46 +69,6 @@ def test_smsvm_takes_the_steps_of_rows_in_memory(tensor, data, settings, n_class
     np.testing.assert_allclose(found.duality_gap_, gap, rtol=1e-3, atol=1e-9)
     assert found.n_iter_ == n_evaluations and found.duality_gap_.max() <= model.tol
     assert isinstance(found.coef_, np.ndarray) and found.coef_.dtype == np.float64
-
-
-@pytest.mark.parametrize("settings", [
-    {}, {"epsilon": 1.0}, {"epsilon": 0.0, "l1": 1e-2}, {"loss": "quantile", "quantile": [0.1, 0.8]}, {"loss": "huber"},
-    {"loss": "squared_epsilon_insensitive", "epsilon": 0.5}, {"loss": "quantile", "linear_solver": "cg"},
-    {"lower": 0.0, "fit_intercept": False}, {"groups": [0, 0, 1, 1, 2, 2], "l1": 0.1, "penalize_intercept": True},
-], ids=str)
-def test_regression_takes_the_steps_of_rows_in_memory(tensor, data, settings):
-    X, _, weight = data
-    t = 3 * X[:, 0] + np.random.default_rng(3).standard_t(3, len(X)) + 40
-    for targets in (t, np.column_stack([t, -t]))[:1 if "quantile" in settings else 2]:
-        model = SmSVMRegressor(**{"l2": 1e-3, **settings})
-        wanted, gap = model.fit(X, targets, weight).objective_.copy(), model.duality_gap_.copy()
-        n_evaluations = model.n_iter_
-        found = model.fit(tensor(X), targets, weight)
-        np.testing.assert_allclose(found.objective_, wanted, rtol=1e-7)
-        np.testing.assert_allclose(found.duality_gap_, gap, rtol=1e-3, atol=1e-9)
-        assert found.n_iter_ == n_evaluations and found.duality_gap_.max() <= model.tol
-        np.testing.assert_allclose(in_memory(found.predict(tensor(X))), found.predict(X), rtol=1e-9)
-
-
-@pytest.mark.parametrize("place", [SINGLE, *LIBRARIES.values()])
-def test_a_regression_is_certified_in_double_precision(place):
-    rng = np.random.default_rng(8)
-    X = rng.standard_normal((3000, 8)).astype(np.float32)
-    t = X.astype(float) @ rng.standard_normal(8) + rng.standard_t(3, 3000)
-    best = SmSVMRegressor(l2=1e-3, tol=1e-8).fit(X, t)
-    found = SmSVMRegressor(l2=1e-3, tol=1e-4).fit(place(X), t)
-    loss = np.mean(np.maximum(np.abs(t - X.astype(float) @ found.coef_ - found.intercept_) - 0.1, 0))
-    assert found.objective_[0] == pytest.approx(1e-3 / 2 * (found.coef_ ** 2).sum() + loss, rel=1e-12)
-    assert (found.objective_[0] - best.objective_[0]) / found.objective_[0] <= found.duality_gap_[0] + 1e-7
-    assert found.duality_gap_[0] <= 1e-4
-
-
-def test_a_hinge_with_offsets_is_refused_there(data):
-    X, y, _ = data
-    source = open_rows(LIBRARIES["strict"](X))
-    rows_there = source.row_pass(np.where(y > 0, 1.0, -1.0), intercept=True, n_threads=1, offset=np.full(len(y), 0.5))
-    with pytest.raises(ValueError, match="A hinge whose rows have offsets needs the rows in memory"):
-        rows_there.set_loss(HINGE)
 
 
 @pytest.mark.parametrize("settings", [{}, {"scale": "one-shot"}, {"solver": "gd", "max_passes": 60, "tol": 0.05}],

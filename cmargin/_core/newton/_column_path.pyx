@@ -28,7 +28,7 @@ from cmargin._core.newton._bound cimport relative_gap
 from cmargin._core.newton._line cimport ARMIJO
 from cmargin._core.newton.direction._l1_columns cimport ENOUGH, FORCING, MOST
 from cmargin._core.newton.direction._l1_model cimport entries_of, model_begin, model_part, step_model
-from cmargin._core.penalties._elastic_net cimport l1_violation
+from cmargin._core.penalties._elastic_net cimport elastic_net_of_one, l1_violation
 from cmargin._core.penalties._penalties cimport penalty_bound
 from cmargin._core.penalties._penalty cimport penalty_of, penalty_t
 from cmargin._core.rows._pass_state cimport columns_view
@@ -37,6 +37,7 @@ from cmargin._core.rows._tiles cimport add_row, row_moments, row_product, source
 from cmargin._core.util._rounding cimport ROUNDING_OF_SUMS
 from cmargin._core.util._shapes cimport must_fit
 from cmargin._core.util._simd cimport lane_sum
+
 
 cdef class ColumnPath:
     """``columns``: X', a column a row. ``signed_weight`` (n,): s y / sum s. ``loss``: a `Loss` that is smooth.
@@ -53,6 +54,7 @@ cdef class ColumnPath:
     cdef Py_ssize_t[:, ::1] places
     cdef unsigned char[::1] is_listed
     cdef const double[::1] signed_weight
+    cdef double[::1] l2_each, l1_each    # (p + 1,)
     # (n,) of the rows: signs y, slack 1 - y f, s a y, s a y when all columns were read, f, and f at the end of a step
     cdef double *sign
     cdef double *slack
@@ -118,8 +120,6 @@ cdef class ColumnPath:
         model.l2_each, model.l1_each = &self.l2_each[0], &self.l1_each[0]
         model.listed, model.used, model.line.index = &self.places[0, 0], &self.places[1, 0], &self.places[2, 0]
         model.most, model.block_reads = MOST, MOST
-
-    cdef double[::1] l2_each, l1_each
 
     # ------------------------------------------------------------ for Python
 
@@ -291,8 +291,7 @@ cdef class ColumnPath:
         return value + (self.penalty_at(self.m, 0) if self.penalised else 0)
 
     cdef double penalty_at(self, Py_ssize_t j, double move) noexcept nogil:
-        cdef double x = self.w[j] + move
-        return self.l1_each[j] * fabs(x) + self.l2_each[j] / 2 * x * x
+        return elastic_net_of_one(self.l2_each[j], self.l1_each[j], self.w[j] + move)
 
     cdef double bound(self, double l2, double l1) noexcept nogil:
         # D by the columns that were read; all others are below l1, or are yet to be read

@@ -19,6 +19,10 @@ cdef inline double elastic_net_value(const penalty_t *penalty, const double *w) 
     return squares / 2 + sizes
 
 
+cdef inline double elastic_net_of_one(double l2, double l1, double x) noexcept nogil:
+    return l1 * fabs(x) + l2 / 2 * x * x
+
+
 cdef inline double l1_slope(const penalty_t *penalty, const double *w, const double *d, double s,
                             int side) noexcept nogil:
     # derivative of sum l1_j |w_j + s d_j| by s, from the left (side -1) or from the right (side 1)

@@ -11,7 +11,7 @@ import numpy as np
 
 from cmargin.data.files.text import opened_text
 
-BLOCK = 1 << 19                  # bytes of text that pyarrow parses together; it holds some fifty blocks
+BLOCK = 1 << 19                  # bytes of text that pyarrow parses together; it holds some forty such
 PIECE = 9 << 22                  # bytes of rows that lie together while there is no telling how many there are
 CELLS = 1 << 19                  # cells that pandas, or Python, parses together
 DELIMITERS = ",;\t "             # The delimiter is the first of these that the first line has.
