@@ -87,8 +87,12 @@ def test_targets_of_every_format_are_fitted_judged_and_predicted(there, capsys, 
     lines = capsys.readouterr().out.splitlines()
     assert [*map(float, lines)] == pytest.approx(load("m").classifier.predict(X), rel=1e-9, abs=1e-9)
     assert main(["evaluate", *data, "--model", "m", "--format", "json"]) == 0
-    one = json.loads(capsys.readouterr().out)["targets"][0]
-    assert one["R2"] == pytest.approx(r2_score(Y, [*map(float, lines)]))
+    told = json.loads(capsys.readouterr().out)
+    one, predicted = told["targets"][0], np.array([*map(float, lines)])
+    assert one["R2"] == pytest.approx(r2_score(Y, predicted))
+    assert one["mean absolute error"] == pytest.approx(np.abs(Y - predicted).mean(), rel=1e-6)
+    assert one["root mean square error"] == pytest.approx(np.sqrt(np.mean((Y - predicted)**2)), rel=1e-6)
+    assert told["residuals"]["quantiles"]["0.25"] == pytest.approx(np.quantile(Y - predicted, 0.25), rel=1e-6)
 
 
 def test_whole_numbers_are_targets_too_and_columns_are_scaled(there, capsys):

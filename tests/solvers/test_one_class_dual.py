@@ -151,6 +151,14 @@ def test_newton_goes_on_where_sweeps_are_slow():
     assert model.history_["smoothing"][0] == 0 < model.history_["smoothing"].max()
 
 
+def test_the_best_multiple_of_the_weights_saves_reads():
+    # 4.4, and 17 to 18 with the sum of the rows as it is, whose length is right long after its direction
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((1500, 200)) + 0.5 * rng.standard_normal(200)
+        assert SmSVMOneClass(nu=0.1, tol=1e-3).fit(X).n_passes_ <= 9
+
+
 def test_warm_start_time_and_passes():
     X = 0.3 + np.random.default_rng(2).standard_normal((2000, 200))
     model = SmSVMOneClass(nu=0.1, tol=1e-6, warm_start=True).fit(X)
