@@ -57,7 +57,8 @@ def main():
                 seconds = []
                 for threads in options.threads:
                     begin = perf_counter()
-                    model = SmSVMClassifier(C=C, loss=loss, penalize_intercept=True, n_jobs=threads).fit(X, y)
+                    model = SmSVMClassifier(C=C, loss=loss, penalize_intercept=True, n_jobs=threads,
+                                            random_state=0).fit(X, y)
                     seconds.append(f"{perf_counter() - begin:.2f} s by {threads}")
                 gap = model.duality_gap_[0]
                 print(f"seed {seed}, {loss}, C {C:g}: {model.n_passes_:.0f} reads, gap {gap:.0e}, "
