@@ -20,6 +20,7 @@ beside them prove.
 
 import copy
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -59,7 +60,8 @@ class PathSolver:
         self.source, self.labels, self.weights = source, labels, weights
         self.settings = Settings() if settings is None else settings
         self.intercept, self.n_threads, self.one_by_one = bool(intercept), n_threads, one_by_one
-        self.keeps_rows, self.seeds = keeps_rows, np.zeros(len(labels), np.intp) if seeds is None else seeds
+        self.keeps_rows = keeps_rows and not source.shares_reads           # whose fits are made at once
+        self.seeds = np.zeros(len(labels), np.intp) if seeds is None else seeds
         self.p, self.note = source.n_features + self.intercept, note
         free = source.n_features if intercept and not penalize_intercept else None
         problem = Problem(ElasticNet(0.0 if l2_min is None else l2_min), free, loss)
@@ -98,17 +100,29 @@ class PathSolver:
         if grid[0].l2 == 0 or (self._goes_by_columns and grid[-1].l1 > 0 and not between):
             self._solve_in_order(grid)
             return
-        tried = [set(grid[:1] + grid[-1:]) for _ in self.pairs]
-        begin = [0] * len(self.pairs)            # all before is proven, or tried
-        for end in (grid[0], grid[-1]):
-            self.solve(end.l2, end.l1)
+        self.prove_on([grid] * len(self.pairs))
+
+    def prove_on(self, grids):
+        """`solve_all` of a grid a problem, each a list of penalties of falling l2.
+
+        Where a read serves all that wait for one, fits are made between all pairs of fits at once that prove too
+        little: the same fits as one after the other, but for where the ends begin, in far fewer reads.
+        """
+        together = self.source.shares_reads
+        tried = [{grid[0], grid[-1]} for grid in grids]
+        begin = [0] * len(grids)                 # all before is proven, or tried
+        for ends in [(0, -1)] if together else [(0,), (-1,)]:
+            self.fit_at([(c, penalty) for c, grid in enumerate(grids)
+                         for penalty in dict.fromkeys(grid[end] for end in ends)
+                         if not self.is_enough(self.pairs[c].certify(penalty.l2, penalty.l1))])
         while self.stopped is None:
             lacking = []
-            for c in range(len(self.pairs)):
-                begin[c], penalty = self._first_lacking(c, grid, tried[c], begin[c])
-                if penalty is not None:
-                    tried[c].add(penalty)
-                    lacking.append((c, penalty))
+            for c, grid in enumerate(grids):
+                found = self._lacking(c, grid, tried[c], begin[c])
+                found = list(found if together else islice(found, 1))
+                begin[c] = found[0][0] if found else len(grid)
+                lacking += [(c, penalty) for _, penalty in found]
+                tried[c].update(penalty for _, penalty in found)
             if not lacking:
                 return
             self.fit_at(lacking)
@@ -153,9 +167,9 @@ class PathSolver:
                 if result.status == "certified":
                     self.pairs[c].add(pair)
 
-    def _first_lacking(self, c, grid, tried, begin):
-        """Where on the ``grid``, from number ``begin`` on, the first two fits are between which a gap is over ``tol``
-        at a penalty not ``tried``, and the penalty to fit between them; None: all is proven.
+    def _lacking(self, c, grid, tried, begin):
+        """Where on the ``grid``, from number ``begin`` on, any two fits are between which a gap is over ``tol`` at a
+        penalty not ``tried``, and the penalty to fit between them.
 
         Where the gap is largest; or, where fits leave models of the minimum, so near to the first that one read may
         prove it.
@@ -165,16 +179,18 @@ class PathSolver:
             penalty = grid[place]
             if (bracket := pairs.bracket(penalty)) is not within:
                 if lacking:
-                    break
-                begin, within = place, bracket
+                    yield begin, max(lacking, key=lacking.get)
+                begin, within, lacking = place, bracket, {}
             gap = pairs.certify(penalty.l2, penalty.l1).gap
             if gap > self.settings.tol and penalty not in tried:
                 lacking[penalty] = gap
                 if bracket.first.model is not None:
                     reach = within.first.l2 * np.exp(-pairs.reach(bracket, self.settings.tol))
                     far = [one for one in grid[place:] if one.l2 >= reach and one not in tried]
-                    return begin, far[-1] if far else penalty
-        return (begin, max(lacking, key=lacking.get)) if lacking else (len(grid), None)
+                    yield begin, far[-1] if far else penalty
+                    return
+        if lacking:
+            yield begin, max(lacking, key=lacking.get)
 
     def is_enough(self, known):
         return known is not None and known.gap <= self.settings.tol
@@ -198,11 +214,12 @@ class PathSolver:
     # ------------------------------------------------------------ fits
 
     def fit_at(self, asked):
-        """Fit problems c at penalties, ``asked``: a list of both, each problem once."""
+        """Fit problems c at penalties, ``asked``: a list of both, each problem once where reads are not shared."""
         if not asked or self.stopped is not None:
             return
         settings = replace(self.settings, tol=DEEPER * self.settings.tol)
-        fits = [Fit(c, penalty, Result(np.zeros(self.p), status="waiting")) for c, penalty in asked]
+        fits = [Fit(c, penalty, Result(np.zeros(self.p), status="waiting"), dict(self._columns[c]))
+                for c, penalty in asked]
         ways = [self._way(fit, settings) for fit in fits]
         if self.source.shares_reads and len(fits) > 1:
             side_by_side(ways, 1, "stopped", at_once=self.source.problems_at_once(len(fits)))
@@ -224,7 +241,7 @@ class PathSolver:
             self.note(c, penalty, result)
 
     def _keep(self, fit):
-        result = fit.result
+        result, self._columns[fit.c] = fit.result, fit.columns
         if result.status in ("stopped", "max_time", "waiting"):
             self.stopped = "max_time" if result.status == "waiting" else result.status
         if not np.isfinite(result.objective):
@@ -241,7 +258,7 @@ class PathSolver:
         known = self.pairs[c].certify(penalty.l2, penalty.l1)
         few = self.source.n_rows < cost.SUBSET_FROM_ROWS       # of many, a fit from 0 begins on a tenth of them
         warm = known is not None and (few or known.gap <= cost.GAP_TO_BEGIN_ANEW[self.source.sparse])
-        shared = self.shared.at(penalty, warm, self._columns[c])
+        shared = self.shared.at(penalty, warm, fit.columns)
         w, foreseen = known.w if warm else None, None
         if warm and shared.keeps_model and not penalty.has_kinks:
             foreseen = self.pairs[c].foreseen(penalty.l2)
@@ -250,7 +267,8 @@ class PathSolver:
         refuse(shared.about, settings, shared.stats)
         shared.learn(settings)
         result.status = "running"
-        n_threads = self.n_threads if self.one_by_one or len(self.labels) == 1 else 1
+        all_threads = self.one_by_one or self.source.shares_reads or len(self.labels) == 1
+        n_threads = self.n_threads if all_threads else 1
         stages = Stages(shared, self.labels.signed_weight(c, self.weights), settings, result, self.seeds[c], n_threads,
                         w, rows=self._rows[c], a=known.a if warm else None)
         try:
@@ -273,8 +291,9 @@ class Fit:
     a = None                   # dual variables, where the dual has found them
     model, fresh = None, True  # `Newton.model` of its end, where that is kept, and whether the curvature is of this fit
 
-    def __init__(self, c, penalty, result):
+    def __init__(self, c, penalty, result, columns):
         self.c, self.penalty, self.result = c, penalty, result
+        self.columns = columns                   # what the problem's fits before it know of the columns, and then it
 
 
 class SharedByPenalties(Shared):

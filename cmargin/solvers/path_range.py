@@ -33,27 +33,27 @@ def prove_between(solver, largest, least, l1_of):
     ends = [l2 for l2 in (largest, least) if l2 > 0]
     solver.solve_all(ends, [l1_of(l2) for l2 in ends], between=True)
     while solver.stopped is None:
-        asked = [(c, l2) for c in range(len(solver.pairs))
-                 if (l2 := least_proven(solver, c, largest, least, l1_of)) is not None]
+        asked = []
+        for c in range(len(solver.pairs)):
+            found = sorted(least_proven(solver, c, largest, least, l1_of), reverse=True)
+            asked += [(c, l2) for _, l2 in (found if solver.source.shares_reads else found[:1])]
         if not asked:
             return
         solver.fit_at([(c, ElasticNet(l2, l1_of(l2))) for c, l2 in asked])
 
 
 def least_proven(solver, c, largest, least, l1_of):
-    """Of the penalties at which gaps are evaluated between the fits of problem c the one of the largest; None: all are
-    small enough, less what a peak between two of them may rise above both."""
-    pairs, worst, place = solver.pairs[c], (1 - 1 / LOOKS) * solver.settings.tol, None
+    """Of the penalties at which gaps are evaluated between any two fits of problem c the one of the largest gap, as
+    pairs of gap and l2; none where all are small enough, less what a peak between two looks may rise above both."""
+    pairs = solver.pairs[c]
     fits = [largest, *(pair.l2 for pair in pairs.pairs if largest > pair.l2 > least), least]
     for above, below in pairwise(fits):
         ends = max(pairs.certify(l2, l1_of(l2)).gap for l2 in (above, below))
         if not (below > 0 and above / below > NEAREST) or ends > solver.settings.tol:       # a fit fell short there
             continue
-        for l2 in spaced(above, below, LOOKS + 1)[1:-1]:
-            gap = pairs.certify(l2, l1_of(l2)).gap
-            if gap > worst:
-                worst, place = gap, l2
-    return place
+        gap, l2 = max((pairs.certify(l2, l1_of(l2)).gap, l2) for l2 in spaced(above, below, LOOKS + 1)[1:-1])
+        if gap > (1 - 1 / LOOKS) * solver.settings.tol:
+            yield gap, l2
 
 
 def find_range(solver, l2_min, l1_of):
