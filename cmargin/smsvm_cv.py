@@ -23,6 +23,7 @@ from cmargin._estimators.search.fits import Posed, reads_of
 from cmargin._estimators.search.folds import splits, warn_of_lacking
 from cmargin._estimators.search.grid import grid_of, largest_l2
 from cmargin._estimators.search.left_out import LeftOutRun, check_left_out, is_left_out, warn_of_lone_rows
+from cmargin._estimators.search.path_fold import takes_paths
 from cmargin._estimators.search.run import SearchRun
 from cmargin._estimators.search.scoring import Scoring
 from cmargin._estimators.smsvm_fit import penalty_of
@@ -107,7 +108,8 @@ class SmSVMClassifierCV(PenaltySearch):
     coef_, intercept_, classes_, objective_, duality_gap_, n_iter_, history_ : as in `SmSVMClassifier`
         Of ``best_estimator_``.
     n_passes_ : float
-        Reads of the data by all fits, those of the folds included; with ``cv="loo"`` those of the fits alone.
+        Reads of the data by all fits, those of the folds included; with ``cv="loo"`` those of the fits alone. Over
+        files, where one read serves all fits that wait for it, reads of the files, those for the scores included.
     n_features_in_ : int
         Columns of X in the last fit.
     feature_names_in_ : (n_features,) array
@@ -172,6 +174,9 @@ class SmSVMClassifierCV(PenaltySearch):
         Parameters
         ----------
         X : (n_samples, n_features) array or sparse matrix
+            Or what `SmSVMClassifier.fit` takes besides: paths of files, `open_files`, a tensor. Where rows do not fit
+            into memory, or are on a device, all folds go on together, so that a read of the files serves all their
+            fits; scores are known at the end, and a Ctrl-C before that leaves none but a ``checkpoint`` of the fits.
         y : (n_samples,) labels, or (n_samples, n_labels) indicator, whose labels share the penalties chosen
         sample_weight : (n_samples,) array or None
             Of the rows, in the fits and, where a scorer takes them, in the scores.
@@ -187,7 +192,8 @@ class SmSVMClassifierCV(PenaltySearch):
         Raises
         ------
         ValueError
-            As `SmSVMClassifier.fit`.
+            As `SmSVMClassifier.fit`; for rows that are not in memory with ``cv="loo"``, ``standardize``, ``scoring``
+            that asks for rows, and an estimator whose fits are made one by one (bounds, a callback, its own max_time).
 
         Warns
         -----
@@ -243,8 +249,6 @@ class SmSVMClassifierCV(PenaltySearch):
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         source = source_of(X, y)
-        if not source.in_memory:
-            source.refuse("A search, which trains on parts of the rows,")
         classes, codes, _ = code_labels(y)
         if self._estimator.checkpoint is not None:
             raise ValueError("The fits of a search take no checkpoint of their own; give it to SmSVMClassifierCV.")
@@ -266,13 +270,27 @@ class SmSVMClassifierCV(PenaltySearch):
         estimator._check_for(None)
         check_list(estimator, is_indicator(y))
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, X)
+        if not source.in_memory:
+            self._refuse_elsewhere(source, grid)
         return X, y, weights, classes, codes
+
+    def _refuse_elsewhere(self, source, grid):
+        """Raise for what is searched of rows in memory alone, where they are not."""
+        if is_left_out(self.cv):
+            source.refuse("cv='loo'")
+        if self.standardize:
+            source.refuse("standardize=True")
+        if not Scoring(self).by_scores:
+            source.refuse("A search whose scoring asks for rows")
+        if not takes_paths(self._estimator, source, grid):
+            source.refuse("A search by single fits (penalties of 0 alone; callback, verbose, max_time, bounds or "
+                          "constraints of its estimator, line_search other than 'exact', weights by label)")
 
     def _run(self, X, y, weights, classes, codes, routed, checkpointer=NO_CHECKPOINTER, deadline=None,
              warns=True):
         """The `SearchRun` that has made the fits of all folds; ``warns``: of classes that folds lack."""
         def top():
-            return largest_l2(X, Labels(classes, codes, code_labels(y)[2]), weights)
+            return largest_l2(source_of(X), Labels(classes, codes, code_labels(y)[2]), weights)
 
         grid = grid_of(self, top)
         posed = Posed(self._estimator, X, y, classes, codes, weights, self.standardize, Scoring(self),
@@ -309,8 +327,8 @@ class SmSVMClassifierCV(PenaltySearch):
         del best._warn_of
         run.of_best = next(filter(None, said), None)
         found = {name: getattr(best, name) for name in OF_THE_BEST} | {"best_estimator_": best}
-        return found | {"refit_time_": perf_counter() - begin,
-                        "n_passes_": reads_of(best) + run.n_passes}
+        reads = best.n_passes_ if source_of(X).shares_reads else reads_of(best)
+        return found | {"refit_time_": perf_counter() - begin, "n_passes_": reads + run.n_passes}
 
     def _found(self, run, place):
         return super()._found(run, place) | {"l1_": float(run.grid.l1s[place[1]])}

@@ -35,6 +35,7 @@ class DataSource(Protocol):
     entries: int                # numbers that are stored
     row_is_contiguous: bool     # those of a row lie together: others would come from memory one by one
     y: object                   # what was given beside the rows: labels, or None
+    reads: float                # of all rows so far, where one serves all who ask
     agreed: object              # what shards have agreed on of labels and weights, in place of y; None: y is here
 
     def take(self, rows, dtype):
@@ -59,6 +60,9 @@ class DataSource(Protocol):
 
     def describe(self):
         """`DataStats`: pure numbers, from which it is foreseen what a fit costs."""
+
+    def visit(self, see):
+        """``see(first, X)`` of all rows in pieces, in memory: ``first`` is the place of its first row; a read."""
 
     def let_go(self):
         """The fit is over: nothing is read from here on."""

@@ -421,7 +421,7 @@ def test_ranks(data):
     (SLNDClassifier(l2=1e-3, loss="multinomial"), "The multinomial optimum needs the rows in memory"),
     (baselines.PreconditionedSGDClassifier(), "needs the rows in memory, and these live on a device"),
     (baselines.ODMClassifier(), "needs the rows in memory, and these live on a device"),
-    (SmSVMClassifierCV(l2s=(1e-2,), cv=2), "A search, which trains on parts of the rows"),
+    (SmSVMClassifierCV(l2s=(1e-2,), cv=2, standardize=True), "standardize=True needs the rows in memory"),
 ], ids=str)
 def test_what_is_not_done_there_says_so(data, model, text):
     X, y, _ = data

@@ -56,7 +56,7 @@ def test_every_number_is_checked_once(data, tmp_path):
 
 @pytest.mark.parametrize("estimator", [SLNDClassifier(l2=1e-3),
                                        baselines.SGDQNClassifier(),
-                                       MarginPursuitClassifier(solver="sgd"), SmSVMClassifierCV(),
+                                       MarginPursuitClassifier(solver="sgd"), SmSVMClassifierCV(cv="loo"),
                                        SmSVMClassifier(linear_solver="dual"),
                                        SmSVMClassifier(linear_solver="woodbury")], ids=str)
 def test_what_needs_rows_in_memory_says_so(estimator, tmp_path):

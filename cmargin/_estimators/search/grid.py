@@ -97,22 +97,32 @@ def numbers_of(search, name, allowed, interval):
 
 
 @np.errstate(over="ignore", invalid="ignore")           # of rows that fits refuse, with a sentence
-def largest_l2(X, labels, weights):
+def largest_l2(source, labels, weights):
     """An l2 from which on the hinge's weights are little more than the direction between the means of the classes.
 
     That is where such weights, sum s y x / (N l2) about the mean of the rows, reach no row's hinge. ``labels``:
-    `Labels`; ``weights`` (n,) or None.
+    `Labels`; ``weights`` (n,) or None. Two reads.
     """
-    n = X.shape[0]
+    n, m, k = source.n_rows, source.n_features, len(labels)
     weights = np.full(n, 1 / n) if weights is None else weights / weights.sum()
-    centre = np.asarray(weights @ X, float).ravel()
-    directions = np.empty((X.shape[1], len(labels)))
-    for c in range(len(labels)):
-        sign = labels[c]
-        directions[:, c] = np.asarray(((sign - sign @ weights) * weights) @ X, float).ravel()
-    largest, rows = 0.0, max(1, ROWS_OF_SCORES // len(labels))
-    for lo in range(0, n, rows):
-        largest = max(largest, np.abs(X[lo:lo + rows] @ directions - centre @ directions).max())
+    centre, directions, largest = np.zeros(m), np.zeros((m, k)), 0.0
+    rows_at_once = max(1, ROWS_OF_SCORES // k)
+
+    def add_up(first, X):
+        rows = slice(first, first + X.shape[0])
+        centre[:] += np.asarray(weights[rows] @ X, float).ravel()
+        for c in range(k):
+            sign = labels[c]
+            directions[:, c] += np.asarray(((sign - sign @ weights) * weights)[rows] @ X, float).ravel()
+
+    def compare(_, X):
+        nonlocal largest
+        for lo in range(0, X.shape[0], rows_at_once):
+            largest = max(largest, np.abs(X[lo:lo + rows_at_once] @ directions - centre @ directions).max())
+
+    with np.errstate(over="ignore", invalid="ignore"):  # of rows that fits refuse, with a sentence
+        source.visit(add_up)
+        source.visit(compare)
     return float(largest) if 0 < largest < np.inf else 1.0
 
 

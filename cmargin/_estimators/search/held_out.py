@@ -111,13 +111,16 @@ class HeldOut:
             W = np.stack([wanted[key].w for key in fresh])
             products = decisions(*self.fold.held_out, W, self.posed.estimator.fit_intercept, self.fold.n_threads)
             self.products |= dict(zip(fresh, np.ascontiguousarray(products.T), strict=True))
-        # a few steps between two fits may have one of them alone, and those after them both again
-        self.products |= {key: self.products.pop(key) for key in wanted}         # the last ones at the end
-        self.products = dict(list(self.products.items())[-KEPT * len(found):])
+        self.keep_last(wanted, KEPT * len(found))
         scores = np.empty((len(self.fold.test), len(found)))
         for c, one in enumerate(found):
             scores[:, c] = sum(part * self.products[id(pair)] for part, pair in one.primal_parts)
         return scores
+
+    def keep_last(self, wanted, n):
+        """A few steps between two fits may have one of them alone, and those after them both again."""
+        self.products |= {key: self.products.pop(key) for key in wanted}         # the last ones at the end
+        self.products = dict(list(self.products.items())[-n:])
 
 
 def rows_of(array, index):

@@ -4,6 +4,7 @@ Rows that are held out stay where they are and weigh nothing, so that the folds 
 the training rows are copied instead: five folds read a fifth of it in vain otherwise.
 """
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -28,15 +29,15 @@ from cmargin.solvers.path import PathSolver
 from cmargin.solvers.penalty import ElasticNet
 
 
-def takes_paths(posed, grid):
+def takes_paths(estimator, source, grid):
     """Whether the fits of a search are made as paths: those that a user watches, stops or has published steps taken in
     are made one by one, as are those without a penalty, which nothing certifies, and of problems with weights of their
     own."""
-    e = posed.estimator
+    e = estimator
     plain = type(e).fit is e._own_fit and e.callback is None and not e.verbose and e.max_time is None
     penalised = (grid.strengths > 0).all() or (grid.l1s > 0).all()
     return plain and e.line_search == "exact" and penalised and not is_by_column(e) and \
-        not weights_differ(e, source_of(posed.X, posed.y), None)
+        not weights_differ(e, source, None)
 
 
 def is_small(source):
@@ -51,7 +52,7 @@ class WholeRows:
         self.posed, source = posed, source_of(posed.X, posed.y)
         self.columns = None if posed.standardize else occurring_columns(source, ElasticNet(1.0, 0.0))      # None: all
         self.source = source if self.columns is None else source.of_columns(self.columns)
-        self.copies = posed.standardize or is_small(source)
+        self.copies = source.in_memory and (posed.standardize or is_small(source))
         self.positives = None if posed.codes is not None else positives_of(posed.y)
 
 
@@ -75,7 +76,8 @@ class PathFold:
         codes = self.posed.codes
         there = np.arange(len(self.posed.classes)) if codes is None else np.unique(codes[train])
         self.only = there[0] if codes is not None and len(there) == 1 else None
-        self.held_out = self.whole.source.X, test                # rows, and the numbers of those that are scored
+        if self.whole.source.in_memory:
+            self.held_out = self.whole.source.X, test            # rows, and the numbers of those that are scored
         self.problem = None if self.only is not None else self._pose(there)
 
     def _pose(self, there):
@@ -112,14 +114,9 @@ class PathFold:
 
     def solver(self, deadline):
         """The `PathSolver` of its problems."""
-        e, problem = self.posed.estimator, self.problem
-        n_problems = len(problem.labels)
-        seeds = None if e.random_state is None else \
-            check_random_state(clone(e).random_state).randint(2**31 - 1, size=n_problems)
-        return PathSolver(problem.source, problem.labels, problem.weights, loss=e._loss(), intercept=e.fit_intercept,
-                          penalize_intercept=e.penalize_intercept, settings=settings_of(e, clock=RunClock(deadline)),
-                          n_threads=threads_of(e, problem.source, n_problems), seeds=seeds,
-                          one_by_one=n_problems < self.n_threads, keeps_rows=n_problems == 1)
+        problem, n_problems = self.problem, len(self.problem.labels)
+        return path_solver(self.posed, problem.source, problem.labels, problem.weights, deadline,
+                           one_by_one=n_problems < self.n_threads, keeps_rows=n_problems == 1)
 
     def advance(self, steps, fold, deadline, said):
         """Solve and score all ``steps``, those of one l1, but what time leaves. Yields a line about each."""
@@ -127,30 +124,55 @@ class PathFold:
         path = None
         if self.problem is not None:
             path = self.solver(deadline)
-            try:
-                with single_threaded_blas():
-                    path.solve_all(*zip(*map(self.numbers, steps), strict=True))
-            except FloatingPointError:
-                raise ValueError("X holds values so large that sums of their squares overflow; scale the features.") \
-                    from None
+            with refusing_overflow():
+                path.solve_all(*zip(*map(self.numbers, steps), strict=True))
             path.let_go()
             fold.passes += path.passes
         each = (perf_counter() - begin) / len(steps)
         for step in steps:
-            scored, found = perf_counter(), None if path is None else path.certify(*self.numbers(step))
-            gap = 0.0 if path is None else max(np.inf if one is None else one.gap for one in found)
-            if path is not None and path.stopped is not None and not gap <= tol:
-                continue
-            score = scorer.score(step, found)
-            for table, value in ((fold.scores, score), (fold.gaps, gap), (fold.fit_seconds, each),
-                                 (fold.score_seconds, perf_counter() - scored)):
-                step.put(table, value)
-            if not gap <= tol:
-                said.append(f"{step.name} stopped with a relative duality gap of {gap:.1e} where tol={tol:g} was "
-                            "asked.")
-            yield f"{step.name}: {self.posed.scoring.name} {score:.4f}, gap {gap:.1e}"
+            found = None if path is None else path.certify(*self.numbers(step))
+            if path is None or path.stopped is None or largest_gap(found) <= tol:
+                yield self.take_score(scorer, step, found, fold, each, said)
+
+    def take_score(self, scorer, step, found, fold, seconds, said, read=0.0):
+        """Score a step of the ``fold`` whose fit took ``seconds``, and reading the rows ``read``; a line about it."""
+        begin, gap, tol = perf_counter(), largest_gap(found), self.posed.estimator.tol
+        score = scorer.score(step, found)
+        for table, value in ((fold.scores, score), (fold.gaps, gap), (fold.fit_seconds, seconds),
+                             (fold.score_seconds, perf_counter() - begin + read)):
+            step.put(table, value)
+        if not gap <= tol:
+            said.append(f"{step.name} stopped with a relative duality gap of {gap:.1e} where tol={tol:g} was asked.")
+        return f"{step.name}: {self.posed.scoring.name} {score:.4f}, gap {gap:.1e}"
 
     def numbers(self, step):
         """l2 and l1 of a step: what C says depends on what the fold's rows weigh."""
         C, l2 = step.parameters["C"], step.parameters["l2"]
         return l2 if C is None else l2_of(C, self.problem.total_weight), step.l1
+
+
+def largest_gap(found):
+    """Of `Certified` problems, or None where there are none to solve."""
+    return 0.0 if found is None else max(np.inf if one is None else one.gap for one in found)
+
+
+def path_solver(posed, source, labels, weights, deadline, **more):
+    """The `PathSolver` of a search's problems on ``source``."""
+    e, clock = posed.estimator, RunClock(deadline)
+    seeds = None if e.random_state is None else \
+        check_random_state(clone(e).random_state).randint(2**31 - 1, size=len(labels))
+    if not source.in_memory:                     # between two chunks of a read, too
+        source.between_chunks = clock.watch
+    return PathSolver(source, labels, weights, loss=e._loss(), intercept=e.fit_intercept,
+                      penalize_intercept=e.penalize_intercept, settings=settings_of(e, clock=clock),
+                      n_threads=threads_of(e, source, len(labels)), seeds=seeds, **more)
+
+
+@contextmanager
+def refusing_overflow():
+    """Fits, with BLAS held to one thread; what overflows is said for users."""
+    try:
+        with single_threaded_blas():
+            yield
+    except FloatingPointError:
+        raise ValueError("X holds values so large that sums of their squares overflow; scale the features.") from None

@@ -7,10 +7,12 @@ import numpy as np
 
 from cmargin._core.util._fp_control import StandardArithmetic
 from cmargin._estimators.progress import say
+from cmargin._estimators.search.elsewhere import FoldsElsewhere
 from cmargin._estimators.search.fits import CopiedFold
 from cmargin._estimators.search.folds import Fold, FoldsAtWork
 from cmargin._estimators.search.path_fold import PathFold, WholeRows, takes_paths
 from cmargin._runtime.fit_slots import FitSlot
+from cmargin.data.open_here import source_of
 
 
 class SearchRun(FoldsAtWork):
@@ -51,14 +53,17 @@ class SearchRun(FoldsAtWork):
     # ---------------------------------------------------------------- paths
 
     def takes_paths(self):
-        return takes_paths(self.posed, self.grid)
+        return takes_paths(self.posed.estimator, source_of(self.posed.X, self.posed.y), self.grid)
 
     def make_paths(self):
         """The paths of one fold after the other, each with an equal share of what is left of the time."""
         whole, n_left = WholeRows(self.posed), sum(bool(self.left(fold)) for fold in self.folds)
         self.checkpointer.offer(self.n_passes, lambda: self.folds)
+        if not whole.source.in_memory:
+            self.make_elsewhere(whole)
+            return
         for number, fold in enumerate(self.folds):
-            paths = [list(path) for _, path in groupby(self.left(fold), key=lambda step: step.l1)]
+            paths = self.paths_left(fold)
             if not paths:
                 continue
             if self.late():
@@ -70,6 +75,25 @@ class SearchRun(FoldsAtWork):
                 for line in solver.advance(path, fold, self.share(len(paths) - place, share), self.said):
                     say(self.search, f"fold {number + 1}, {line}")
                 self.checkpointer.offer(self.n_passes, lambda: self.folds)
+
+    def make_elsewhere(self, whole):
+        """All folds together, over rows that are not in memory."""
+        try:
+            begin, folds = perf_counter(), FoldsElsewhere(self, whole)
+            try:
+                folds.solve(self.deadline)
+            finally:
+                folds.keep()
+            whole.source.between_chunks = lambda: None
+            for number, line in folds.score((perf_counter() - begin) / max(1, self.n_left)):
+                say(self.search, f"fold {number + 1}, {line}")
+            folds.keep()
+        finally:
+            whole.source.let_go()
+
+    def paths_left(self, fold):
+        """Lists of the steps that nothing has been scored of, one for every l1."""
+        return [list(path) for _, path in groupby(self.left(fold), key=lambda step: step.l1)]
 
     def share(self, n, end=None):
         """When the next of ``n`` pieces of work has to end that share the time until ``end``, None: of all there is."""

@@ -87,3 +87,21 @@ class ListedQuestion:
 
     def end(self):
         self.answer = self.made(self.rows.matrix())
+
+
+class VisitQuestion:
+    """Shows every chunk of a read to ``see(first row, rows)``."""
+
+    wanted, answer, expected = True, None, 0
+
+    def __init__(self, see):
+        self.see = see
+
+    def begin(self):
+        pass
+
+    def over(self, chunk):
+        self.see(chunk.first, chunk.X)
+
+    def end(self):
+        pass

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from cmargin._core.rows._rows import Rows
 from cmargin.data.files.formats import Room
+from cmargin.data.files.gathered import VisitQuestion
 from cmargin.data.files.memory_left import memory_left
 from cmargin.data.files.read_ahead import ReadAhead, in_background, outcome, wait_for
 from cmargin.data.files.row_pass import FileRowPass
@@ -153,6 +154,9 @@ class FileSource(RowsElsewhere):
         self.post(question)
         self.work()
         return question.answer
+
+    def visit(self, see):
+        self.answer(VisitQuestion(see))
 
     # ------------------------------------------------------------ rows
 

@@ -41,6 +41,9 @@ class MemorySource(Described):
         X = self.X[rows]
         return X.astype(dtype, copy=False) if self.sparse else np.ascontiguousarray(X, dtype=dtype)
 
+    def visit(self, see):
+        see(0, self.X)
+
     def keep(self, rows):
         return MemorySource(self.X[rows], None if self.y is None else self.y[rows])
 
