@@ -14,7 +14,7 @@ def smsvm_path(X: Any, y: Any, *, l2s: Sequence[float] | None = None, Cs: Sequen
                fit_intercept: bool = True, sample_weight: Any = None, class_weight: ClassWeight = None,
                max_passes: float = 1000, linear_solver: str = "auto", max_time: float | None = None,
                random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0,
-               l1s: Sequence[float] | None = None) -> SmSVMPath:
+               l1s: Sequence[float] | None = None, comm: Any = None) -> SmSVMPath:
     """Weights of `SmSVMClassifier` at every penalty of a path, each certified, in the manner of `enet_path`.
 
     A fit proves more than its own penalty: where two fits prove the weights between them, no fit is made. With l1, a
@@ -25,7 +25,7 @@ def smsvm_path(X: Any, y: Any, *, l2s: Sequence[float] | None = None, Cs: Sequen
     Parameters
     ----------
     X : (n_samples, n_features) array or sparse matrix
-        As in `SmSVMClassifier.fit`, rows in files and on devices among it.
+        As in `SmSVMClassifier.fit`, rows in files, on devices and on workers among it.
     y : (n_samples,) labels, or (n_samples, n_labels) indicator
     l2s : sequence of float or None
         Weights of the quadratic penalty, positive, or 0 too with ``l1 > 0``. The path has them in falling order, each
@@ -57,6 +57,8 @@ def smsvm_path(X: Any, y: Any, *, l2s: Sequence[float] | None = None, Cs: Sequen
         Instead of ``l2s``: weights of the l1 penalty, positive, of a path without l2 (the lasso's), falling, each once.
     max_time : float or None
         Seconds, after which what is known by then is returned, with a warning.
+    comm : communicator with mpi4py's buffer methods, or None
+        Every rank calls with its own rows, and has the path, as in `SmSVMClassifier.fit`.
 
     Returns
     -------
@@ -97,4 +99,4 @@ def smsvm_path(X: Any, y: Any, *, l2s: Sequence[float] | None = None, Cs: Sequen
         penalize_intercept=penalize_intercept, fit_intercept=fit_intercept, class_weight=class_weight,
         max_time=max_time, random_state=random_state, n_jobs=n_jobs, verbose=verbose)
     return fit_path(estimator, X, y, sample_weight, l2s=l2s, Cs=Cs, n_l2s=n_l2s, l2_min=l2_min, l1_ratio=l1_ratio,
-                    between=between, l1s=l1s)
+                    between=between, l1s=l1s, comm=comm)

@@ -315,10 +315,11 @@ class SmSVMClassifier(LinearClassifier):
 
     def path(self, X: Any, y: Any, sample_weight: Any = None, *, l2s: Sequence[float] | None = None,
              Cs: Sequence[float] | None = None, n_l2s: int = 100, l2_min: float | None = None,
-             l1_ratio: float | None = None, between: bool = False, l1s: Sequence[float] | None = None) -> SmSVMPath:
+             l1_ratio: float | None = None, between: bool = False, l1s: Sequence[float] | None = None,
+             comm: Any = None) -> SmSVMPath:
         """`SmSVMPath`: weights at every penalty, by this estimator's parameters; arguments as `smsvm_path` has."""
         return fit_path(self, X, y, sample_weight, l2s=l2s, Cs=Cs, n_l2s=n_l2s, l2_min=l2_min, l1_ratio=l1_ratio,
-                        between=between, l1s=l1s)
+                        between=between, l1s=l1s, comm=comm)
 
     def leave_one_out(self, X: Any, y: Any, sample_weight: Any = None) -> LeaveOneOut:
         """What is predicted of every row by the model of all other rows: leave-one-out cross-validation, exactly.

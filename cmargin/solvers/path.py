@@ -68,7 +68,7 @@ class PathSolver:
         about = ProblemStats(loss, problem.penalty, self.p, len(labels))
         least = None if l2_min is None else np.sqrt(DEEPER * self.settings.tol * l2_min)
         self.shared = SharedByPenalties(source, problem, about, weights, self.intercept, least)
-        self.shared.keeps_model = loss.facts["smooth"] and source.in_memory \
+        self.shared.keeps_model = loss.facts["smooth"] and source.in_memory and not source.shares_reads \
             and self.p**2 <= cost.MODEL_UP_TO_PART * source.entries
         self.pairs = [Pairs() for _ in range(len(labels))]
         self._goes_by_columns = goes_by_columns(self.shared.stats, loss, self.settings)
