@@ -55,8 +55,9 @@ class SmSVMClassifier(LinearClassifier):
     tol : float, default=1e-4
         Relative duality gap, (objective - bound) / objective, at which a class is done.
     max_passes : float, default=1000
-        Reads of the data for a class, after which a warning names the gap that is left. Conjugate-gradient iterations
-        do not count; the data are always read once.
+        Reads of the data for a class, products of conjugate gradients among them, after which a warning names the gap
+        that is left; the data are always read once. Reads of columns, which l1 steps on sparse rows take in place of a
+        factor, are in ``n_passes_`` and do not count.
     smoothing : float, default=1.0
         First width of the smoothed hinge. Other losses do not use it.
     smoothing_decay : float, default=0.5

@@ -57,7 +57,8 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         Relative duality gap, (objective - bound) / objective, at which a target is done. An objective of less than
         1e-15 of the spread of the targets counts as 0, and so does a gap of that size.
     max_passes : float, default=1000
-        Reads of the data for a target, after which a warning names the gap that is left.
+        Reads of the data for a target, after which a warning names the gap that is left; what counts as in
+        `SmSVMClassifier`.
     linear_solver : {"auto", "cholesky", "woodbury", "cg", "dual"}, default="auto"
         As in `SmSVMClassifier`; "dual", of loss="epsilon_insensitive" and "quantile", needs l1=0 and l2>0.
     subset_growth : {"auto", None}, default="auto"

@@ -70,9 +70,10 @@ def test_few_rows_of_text_are_not_made_dense(loss, C, monkeypatch):
 def test_the_first_direction_leaves_a_tenth_of_the_gradient():
     X, y = numbers((600, 100)), np.where(np.random.default_rng(2).random(600) < 0.4, 1.0, -1.0)
     rows = open_rows(X).row_pass(y, intercept=False, n_threads=1)
-    newton = ContinuationNewton(rows, Problem(ElasticNet(1e-3), None, Loss("logistic")), Settings(1e-9, max_passes=3.0),
-                                products=50)
-    newton.run()
+    problem = Problem(ElasticNet(1e-3), None, Loss("logistic"))
+    reads = ContinuationNewton(rows, problem, Settings(1e-9), products=50).run().history[1][0]
+    newton = ContinuationNewton(rows, problem, Settings(1e-9, max_passes=reads), products=50)
+    assert newton.run().passes == reads
     d = newton.point / newton.result.history[1][7]                 # the step along it
     gradient, curvature = X.T @ (-y / 2) / 600, X.T @ X / 4 / 600 + 1e-3 * np.eye(100)
     left = np.linalg.norm(curvature @ d + gradient)

@@ -30,7 +30,8 @@ from cmargin._core.newton._line cimport search_tell
 from cmargin._core.newton._penalty_path cimport begin_l1_path, follow_path, leave_path
 from cmargin._core.newton._point cimport (
     after_evaluation, at_work, bound_of, floor_of, gap_of, is_counted, judge, measure_columns, measure_gradient_at_zero,
-    no_read_left, objective_size, record_margins, rounding_of, smoothing_error, take_objective, take_sums, total_held,
+    objective_size, reads_for_products, record_margins, rounding_of, smoothing_error, take_objective, take_sums,
+    total_held,
 )
 from cmargin._core.newton._smoothing cimport back_up, next_width, width_after
 from cmargin._core.newton._state cimport (
@@ -328,7 +329,7 @@ cdef void direction_found(newton_state *at) noexcept nogil:
 
 
 cdef void full_step_taken(newton_state *at) noexcept nogil:
-    cdef bint spent = no_read_left(at) and not at.stop.by_gradient       # whose passes are steps, each with its search
+    cdef bint spent = reads_for_products(at) < 0 and not at.stop.by_gradient     # whose steps may each be searched
     cdef Py_ssize_t j
     memcpy(at.point.taken, at.point.d, at.p * sizeof(double))
     for j in range(at.p):
@@ -467,7 +468,6 @@ cdef void on_objective(void *driver, double loss, const double *squares) noexcep
     cdef newton_state *at = <newton_state *> driver
     take_objective(at, loss, squares)
     if at.phase == MEASURING:
-        at.counts.spent += at.problem.share
         evaluate_first(at)
     else:
         settled(at)

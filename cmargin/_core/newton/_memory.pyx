@@ -60,8 +60,8 @@ cdef class Newton(Driver):
 
     ``source`` holds the rows: ``n_rows``, ``n_features``, ``n_columns``, ``total_weight``, ``share``, and `RowBlocks`
     to be read here.
-    ``result``: the best objective and bound, counts and history of what was done before; ``started``, ``spent``,
-    ``spent_seconds``: its clock, reads and three times.
+    ``result``: the best objective and bound, counts and history of what was done before; ``started``,
+    ``spent_seconds``: its clock and three times.
     ``w``: (n_columns,) to begin with.
     ``width``, ``decay``: smoothing of the first step, and by what a full step multiplies it.
     ``limits``: where another way is taken, the fields of `newton_limits`.
@@ -78,7 +78,7 @@ cdef class Newton(Driver):
 
     def __init__(self, source, problem, settings, result, w, double width, double decay, dict limits, *,
                  bint by_cg=False, int products_limit=0, bint or_leave=False, sampled=None, column_scale=None,
-                 curvature=None, bint is_near=False, double mean_curvature=0.0, started=None, double spent=0.0,
+                 curvature=None, bint is_near=False, double mean_curvature=0.0, started=None,
                  spent_seconds=(0.0, 0.0, 0.0)):
         cdef newton_state *at = &self.at
         self.asks_of(source, &at.ask, at)
@@ -111,7 +111,7 @@ cdef class Newton(Driver):
         begin_rule(&at.smoothing, width, settings.smoothing, decay, settings.tol)
         at.bound.objective, at.bound.best_dual, at.point.predicted = result.objective, result.dual, INFINITY
         at.counts.passes, at.counts.n_iter, self.earlier = result.passes, result.n_iter, list(result.history)
-        at.counts.spent, at.counts.started = spent, seconds() if started is None else started
+        at.counts.started = seconds() if started is None else started
         at.counts.seconds_look, at.counts.seconds_system, at.counts.seconds_search = spent_seconds
         at.status = WAITING
         self.must_have_columns()
@@ -194,7 +194,6 @@ cdef class Newton(Driver):
     def count(self, double reads):
         """Reads of the data that were done for this driver, elsewhere."""
         self.at.counts.passes += reads
-        self.at.counts.spent += reads
 
     def start_at(self, w):
         """Begin, or go on, from ``w`` (n_columns,); it is the best point until an evaluation says better."""
@@ -274,7 +273,7 @@ cdef class Newton(Driver):
             scale = self.curvature_of_columns
             if serves_all_rows(at) and not at.sampled.in_use:
                 curvature = block / at.problem.n + np.diag(self.l2_each)
-        return dict(decay=at.smoothing.decay, started=at.counts.started, spent=at.counts.spent,
+        return dict(decay=at.smoothing.decay, started=at.counts.started,
                     column_scale=scale, curvature=curvature,
                     mean_curvature=at.curvature.mean,
                     spent_seconds=(at.counts.seconds_look, at.counts.seconds_system, at.counts.seconds_search))
@@ -423,7 +422,6 @@ cdef class Newton(Driver):
         """A dual point found elsewhere in so many reads, kept if it is better; None for all three: there is none."""
         cdef newton_state *at = &self.at
         at.counts.passes += reads
-        at.counts.spent += reads
         if v is not None and bound > at.bound.best_dual:
             must_fit(len(v) == at.bound.best.n, "offer")
             self.vectors[BEST_V, :at.bound.best.n] = v

@@ -49,8 +49,14 @@ cdef double penalty_of_path(const newton_state *at) noexcept nogil
 # What rounding may do to the objective in a product of the rows with e.
 cdef double rounding_of(const newton_state *at, const double *e) noexcept nogil
 
-# Whether `max_passes` leaves no read for another evaluation and, where columns' sizes are unknown, the last objective.
+# What `max_passes` leaves for products with the rows in a step, its evaluation not counted; and whether it leaves no
+# step. By the gradient passes are steps.
+cdef double reads_for_products(const newton_state *at) noexcept nogil
 cdef bint no_read_left(const newton_state *at) noexcept nogil
+
+# Whether the diagonal of the curvature that scales products is known without a read, from where it was summed.
+cdef inline bint foresees_diagonal(const newton_state *at) noexcept nogil:
+    return at.pcg.products_limit > 0 and at.pcg.mean_then > 0 and at.curvature.mean > 0
 
 # The curvature of a row below which it stays out of the block; 0: every row counts.
 cdef double floor_of(const newton_state *at) noexcept nogil
@@ -65,9 +71,6 @@ cdef void record_margins(newton_state *at) noexcept nogil
 
 # After the first evaluation of a fit by the gradient: the norm at w = 0.
 cdef void measure_gradient_at_zero(newton_state *at) noexcept nogil
-
-# Whether the reads that products may take are taken, in a fit whose passes are steps.
-cdef bint products_are_spent(const newton_state *at) noexcept nogil
 
 # The evaluation is at w, after a step of that length: its objective, gradient and bound, a row of the history,
 # the status.

@@ -16,7 +16,7 @@ from cmargin._core.newton._smoothing cimport NARROWEST
 from cmargin._core.newton._state cimport (
     CONVERGED, DECREMENT, DIVERGED, HISTORY_COLUMNS, LEFT, MAX_PASSES, MAX_TIME, STALLED, WIDTH,
 )
-from cmargin._core.penalties._penalties cimport penalty_value, size_beside_l1
+from cmargin._core.penalties._penalties cimport has_kinks, penalty_value, size_beside_l1
 from cmargin._core.penalties._penalty cimport penalty_t
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._history cimport history_row
@@ -60,16 +60,22 @@ cdef double rounding_of(const newton_state *at, const double *e) noexcept nogil:
     return at.problem.facts.steepest * at.problem.rounding * total
 
 
-cdef bint products_are_spent(const newton_state *at) noexcept nogil:
-    # of which a step may take hundreds
-    return at.stop.by_gradient and at.pcg.in_use and at.counts.passes >= PRODUCTS_A_PASS * at.stop.max_passes
+cdef double reads_for_products(const newton_state *at) noexcept nogil:
+    # those that an evaluation and, where the columns' sizes are not known, the objective at the end do not take
+    cdef double counted
+    if at.stop.by_gradient:
+        return PRODUCTS_A_PASS * at.stop.max_passes - at.counts.passes
+    counted = at.counts.passes - at.counts.of_columns
+    return at.stop.max_passes - counted - (1 if at.bound.knows_rms else 2) * at.problem.share
 
 
 cdef bint no_read_left(const newton_state *at) noexcept nogil:
-    # none for another evaluation and, where the columns' sizes are not known, for the objective at the end
+    cdef double fewest = 0                       # products of a step
     if at.stop.by_gradient:
-        return at.counts.n_iter >= at.stop.max_passes or products_are_spent(at)
-    return at.counts.spent + (1 if at.bound.knows_rms else 2) * at.problem.share > at.stop.max_passes
+        return at.counts.n_iter >= at.stop.max_passes or (at.pcg.in_use and reads_for_products(at) <= 0)
+    if at.pcg.in_use and not has_kinks(&at.penalty.user):
+        fewest = 1 if at.sampled.in_use or foresees_diagonal(at) else 2
+    return reads_for_products(at) < fewest * at.problem.share
 
 
 cdef double floor_of(const newton_state *at) noexcept nogil:
@@ -86,7 +92,6 @@ cdef void take_sums(newton_state *at, const double *sums, const double *gradient
     cdef double n = at.problem.n
     cdef Py_ssize_t i, j
     at.counts.passes += at.problem.share
-    at.counts.spent += at.problem.share
     for i in range(10):
         at.point.sums[i] = sums[i] / n if i < 6 else sums[i]
     at.curvature.mean = sums[7] / n

@@ -220,8 +220,8 @@ cdef struct working_set_state:   # steps to the optimum of the rows near the hin
 
 
 cdef struct newton_counts:
-    double passes
-    double spent                 # evaluations; products of conjugate gradients are not limited
+    double passes                # reads of the data
+    double of_columns            # of these, reads of columns, in place of a factor: `max_passes` does not limit them
     double started
     double clock                 # when the present phase began
     double seconds_look

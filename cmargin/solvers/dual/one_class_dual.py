@@ -124,5 +124,5 @@ class OneClassDual:
 
     def hand_over(self):
         """What Newton's method may go on with."""
-        return {"started": self.started, "spent": self.result.passes,
-                "spent_seconds": (0.0, 0.0, perf_counter() - self.started), "decay": self.settings.smoothing_decay}
+        return {"started": self.started, "spent_seconds": (0.0, 0.0, perf_counter() - self.started),
+                "decay": self.settings.smoothing_decay}

@@ -49,6 +49,7 @@ cdef action_id begin_columns(newton_state *at) noexcept nogil:
 
 cdef action_id columns_tell(newton_state *at) noexcept nogil:
     at.counts.passes += at.l1_columns.model.reads
+    at.counts.of_columns += at.l1_columns.model.reads
     at.l1_columns.flat = at.l1_columns.model.flat
     if not all_finite(at.p, at.point.d) or (at.l1_columns.model.given_up and nothing_moved(at)):
         return without_hessp(at)

@@ -5,6 +5,7 @@ thousands may be: their block costs n m^2 and its factors m^3, where the same mo
 model that is not minimised so, as where l2 is next to nothing, is the last: from there on steps have a block.
 """
 
+from cmargin._core.newton._point cimport reads_for_products
 from cmargin._core.newton._state cimport ASK_EVALUATE, ASK_ROW_MODEL, FOUND, action_id, newton_state
 from cmargin._core.newton.direction._block cimport choose_columns, model_tol
 from cmargin._core.newton.direction._l1_row_model cimport row_model
@@ -30,7 +31,9 @@ cdef action_id begin_rows(newton_state *at) noexcept nogil:
     model.n, model.free = at.problem.n, at.penalty.step.free >= 0
     model.l2, model.l1 = at.penalty.step.l2, at.penalty.step.l1
     model.g, model.w, model.d = at.point.g, at.point.w, at.point.d
-    model.tol, model.most = model_tol(at), MODEL_ROUNDS
+    # a round takes two reads at most, and three are taken beside rounds or follow those in vain
+    model.most = <int> max(0.0, min(<double> MODEL_ROUNDS, (reads_for_products(at) - 3) / 2))
+    model.tol = model_tol(at)
     return ASK_ROW_MODEL
 
 

@@ -19,7 +19,9 @@ from cmargin._core.losses._losses cimport point_loss
 from cmargin._core.losses._smoothed_hinge cimport hinge_at, primal_curvature
 from cmargin._core.newton._column_units cimport diagonal_in_units, sums_in_units
 from cmargin._core.newton.direction._conjugate_gradients cimport cg_begin, cg_tell, conjugate_gradients
-from cmargin._core.newton._point cimport gap_of, measure_columns, objective_size, products_are_spent
+from cmargin._core.newton._point cimport (
+    foresees_diagonal, gap_of, measure_columns, objective_size, reads_for_products,
+)
 from cmargin._core.newton._state cimport (
     ASK_AFRESH, ASK_EVALUATE, ASK_HESSP, FAILED, FOUND, GIVE_UP, LEFT, action_id, newton_state,
 )
@@ -44,7 +46,7 @@ cdef action_id begin_hessp(newton_state *at) noexcept nogil:
     # the diagonal, a scale only, is summed once in a trial; then its columns are taken to change as their mean does
     cdef double change
     cdef Py_ssize_t j
-    if at.pcg.products_limit == 0 or not (at.pcg.mean_then > 0 and at.curvature.mean > 0):
+    if not foresees_diagonal(at):
         at.pcg.asked = at.units.last             # in units the diagonal wants that of ones first
         return ASK_HESSP
     change = at.curvature.mean / at.pcg.mean_then
@@ -61,7 +63,6 @@ cdef action_id hessp_tell(newton_state *at, const double *product, double share)
     cdef Py_ssize_t j
     at.counts.passes += share * at.problem.share
     if at.pcg.products_limit > 0:
-        at.counts.spent += share * at.problem.share
         at.pcg.tried += share * at.problem.share
     if at.pcg.asked != NULL and at.pcg.asked == at.units.last:
         memcpy(at.point.scratch, product, at.p * sizeof(double))
@@ -78,7 +79,7 @@ cdef action_id hessp_tell(newton_state *at, const double *product, double share)
             sums_in_units(&at.units, cg.product)
         for j in range(at.p):
             cg.product[j] = cg.product[j] / at.problem.n + at.penalty.step.l2_each[j] * cg.search[j]
-        wanted = cg_tell(cg) and not products_are_spent(at)
+        wanted = cg_tell(cg) and reads_for_products(at) >= at.problem.share
     return go_on_with(at, wanted)
 
 
