@@ -103,6 +103,10 @@ class SmSVMOneClass(LinearScores, OutlierMixin, VersionInPickle, BaseEstimator):
     True
     """
 
+    _all_classes = np.array([-1, 1])             # as ranks have it: every row is of the second
+    class_weight = checkpoint = None
+    _leaves_out_weightless = True
+
     offset_: np.ndarray
     duality_gap_: np.ndarray
     objective_: np.ndarray
@@ -145,13 +149,14 @@ class SmSVMOneClass(LinearScores, OutlierMixin, VersionInPickle, BaseEstimator):
         Parameters
         ----------
         X : (n_samples, n_features) array or sparse matrix
-            float32 and float64, C or F order, memory-mapped, CSR: without a copy. Rows must be in memory.
+            float32 and float64, C or F order, memory-mapped, CSR: without a copy. Or paths of files
+            (`cmargin.data.files.open_files`), which are read chunk by chunk where they are large, or a tensor.
         y : Ignored
             Present for API consistency by convention.
         sample_weight : (n_samples,) array or None
             What a row weighs, at least 0.
-        comm : None
-            Rows of several ranks are not taken yet.
+        comm : communicator with mpi4py's buffer methods, or None
+            Every rank calls `fit` with its own rows, which stay where they are, and ends with the same weights.
 
         Returns
         -------
@@ -160,8 +165,7 @@ class SmSVMOneClass(LinearScores, OutlierMixin, VersionInPickle, BaseEstimator):
         Raises
         ------
         ValueError
-            For parameters, shapes, NaN, infinities, negative weights, rows in files too large for memory or on a
-            device.
+            For parameters, shapes, NaN, infinities, negative weights, Dask collections.
 
         Warns
         -----
@@ -171,15 +175,14 @@ class SmSVMOneClass(LinearScores, OutlierMixin, VersionInPickle, BaseEstimator):
             Where the rows surround the origin.
         """
         begin = time.perf_counter()
-        if comm is not None:
-            raise ValueError(f"{type(self).__name__} does not take comm= yet; it needs the rows of one process.")
-        self._check_parameters()
-        with open_unlabelled(self, X, sample_weight) as (source, weights):
+        with open_unlabelled(self, X, sample_weight, comm) as (source, weights):
+            if source is None:                   # rank 0 has fitted, and warns
+                return self
             fit = OneClassFit(self, source, weights, begin)
             interruption = fit.run()
             fit.publish()
-        if interruption is not None:
-            raise interruption.taken()
+            if interruption is not None:
+                raise interruption.taken()
         warn_of(fit.shortfall())
         if fit.surrounds:
             warn_at_caller(f"The rows surround the origin at nu={self.nu:g}: the optimum is w = 0, which tells no row "

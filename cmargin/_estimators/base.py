@@ -79,6 +79,9 @@ def keeps_last_fit(method: Method) -> Method:
     return cast(Method, call)
 
 
+IN_MEMORY_OF_RANKS = "Rows in files or on a device do not take comm= yet; read those of each rank into memory."
+
+
 class LinearModel(VersionInPickle, BaseEstimator):
     """Base of linear classifiers and regressors: how a fit begins, is watched and ends.
 
@@ -321,7 +324,7 @@ def _rows(estimator, X, y, sample_weight, comm):
         estimator._check_for(None if comm is None else "comm=")
         source, sample_weight = open_checked(estimator, X, y, sample_weight, may_be_empty=comm is not None)
         if comm is not None and not source.in_memory:
-            raise ValueError("Rows in files or on a device do not take comm= yet; read those of each rank into memory.")
+            raise ValueError(IN_MEMORY_OF_RANKS)
         return source, sample_weight
     place = place_of(X)
     estimator._check_for(f"{place.name} collections")

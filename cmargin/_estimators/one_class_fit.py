@@ -8,10 +8,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from cmargin._estimators.base import IN_MEMORY_OF_RANKS
 from cmargin._estimators.labels import of_mean_1, product_in_range
 from cmargin._estimators.progress import say
+from cmargin._estimators.shards import over_ranks
 from cmargin._estimators.smsvm_fit import occurring_columns, settings_of, threads_of
 from cmargin._estimators.validation import (
+    check_elsewhere,
     check_set_by_hand,
     check_structure,
     clean,
@@ -25,12 +28,14 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
 from cmargin._runtime.fit_slots import FitSlot
+from cmargin.data.device.rows import DeviceRows
+from cmargin.data.files.sources import RowFiles
 from cmargin.data.open_here import opened, source_of
 from cmargin.solvers.explain import description, explanation, sentence
 from cmargin.solvers.history import SMSVM
 from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.newton.stages import Shared, Stages
-from cmargin.solvers.one_class import OneClass
+from cmargin.solvers.one_class import OneClass, row_sum
 from cmargin.solvers.plan import ProblemStats
 from cmargin.solvers.problem import Problem, Settings
 from cmargin.solvers.result import Result
@@ -39,26 +44,46 @@ ENDS = ("converged", "decrement")
 
 
 @contextmanager
-def open_unlabelled(estimator, X, sample_weight):
-    """A context with the data source of rows that are checked, in memory, and their weights of mean 1, (n_rows,)."""
+def open_unlabelled(estimator, X, sample_weight, comm=None):
+    """A context with the data source of rows that are checked and their weights of mean 1, (n_rows,).
+
+    Of ranks the weights are None; and the source, too, elsewhere than on rank 0, where all has been done by then.
+    """
+    if comm is not None:
+        def rows():
+            X_here, given = _checked(estimator, X, sample_weight, 0)
+            source = source_of(X_here, np.ones(X_here.shape[0], np.intp))
+            if not source.in_memory:
+                raise ValueError(IN_MEMORY_OF_RANKS)
+            return source, given
+
+        with over_ranks(estimator, rows, comm) as (source, _, _):
+            yield source, None
+        return
     with FitSlot(waits=estimator.max_time is None):
-        refuse_partitions(estimator, X)
-        X, _, sample_weight = opened(X, None, sample_weight)
-        if getattr(X, "linear_scores", None) is not None:
-            raise ValueError(f"{type(estimator).__name__} needs the rows in memory, as arrays or CSR matrices; these "
-                             "stay in files or on a device.")
-        check_structure(X)
-        if not (clean(X, effective_n_threads(estimator.n_jobs)) and take_as_given(estimator, X, True)):
-            X = in_our_words(validate_data)(estimator, X, **rows_wanted(X))
+        X, given = _checked(estimator, X, sample_weight)
         weights = np.ones(X.shape[0])
-        if sample_weight is not None:
-            given = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if given is not None:
+            given = _check_sample_weight(given, weights, dtype=np.float64, ensure_non_negative=True)
             weights = of_mean_1(product_in_range([given])[0])
         source = source_of(X)
         try:
             yield source, weights
         finally:
             source.let_go()
+
+
+def _checked(estimator, X, sample_weight, least=1):
+    """Rows, at least so many, in memory or elsewhere, and weights, whose numbers are not checked; parameters are."""
+    estimator._check_parameters()
+    refuse_partitions(estimator, X)
+    X, _, sample_weight = opened(X, None, sample_weight)
+    check_structure(X)
+    if isinstance(X, (RowFiles, DeviceRows)):
+        return check_elsewhere(estimator, X, True), sample_weight
+    if not (clean(X, effective_n_threads(estimator.n_jobs)) and take_as_given(estimator, X, True)):
+        X = in_our_words(validate_data)(estimator, X, ensure_min_samples=least, **rows_wanted(X))
+    return X, sample_weight if X.shape[0] else None
 
 
 class OneClassFit:
@@ -73,13 +98,15 @@ class OneClassFit:
         self.result, self.one = Result(np.zeros(source.n_features + 1)), None
         self.w, self.rho, self.objective, self.gap = np.zeros(source.n_features), 0.0, 0.0, 0.0
         self.occurring, self.source, self.history = None, source, []
+        self.signed_weight = weights if source.agreed is None else 0     # ranks know their problem by its number
 
     def run(self):
         """Solve; whatever ends it, the result is that of the best point so far. Returns a `Deferred` or None."""
         e, interruption = self.estimator, None
-        rows = self.source.row_pass(self.weights, intercept=True, n_threads=threads_of(e, self.source, 1))
+        rows = self._row_pass(self.source)
         with np.errstate(over="ignore", invalid="ignore"):
             self.one = one = OneClass.of_rows(float(e.nu), rows)
+        self.source.between_chunks = self.settings.clock.watch
         if not np.isfinite(one.mean_square) or not np.isfinite(one.unit):
             raise ValueError("X holds values so large that sums of their squares overflow; scale the features.")
         if one.mean_square == 0:                 # every row is the origin
@@ -97,24 +124,31 @@ class OneClassFit:
             self._take(self.result)
         return interruption
 
+    def _row_pass(self, source):
+        return source.row_pass(self.signed_weight, intercept=True, n_threads=threads_of(self.estimator, source, 1))
+
     def _all_rows(self, rows):
         """nu = 1: every dual variable is 1, w the mean of the rows, and rho any number from the largest score on."""
         m, n = rows.n_features, rows.total_weight
-        self.w = rows.combine(self.weights)[:m] / n
+        self.w = row_sum(rows)[:m] / n
         size = float(self.w @ self.w) or 1.0              # margins keep the digits of scores that are about 1
         rows.evaluate(np.append(self.w / size, 0.0), 1.0, 1.0, 1.0, 0.0, with_hessian=False)
-        scores = size * rows.margins()[self.weights > 0]
-        self.rho = float(scores.max())
-        self.objective = float(self.w @ self.w) / 2 - float(self.weights[self.weights > 0] @ scores) / n
+        scores = size * rows.margins()
+        weights = self.weights if self.source.agreed is None else np.ones(len(scores))
+        self.rho = float(scores[weights > 0].max())
+        # of ranks, which have their weights, the mean score is |w|^2 by the choice of w
+        mean = float(self.w @ self.w) if self.source.agreed is not None else \
+            float(weights[weights > 0] @ scores[weights > 0]) / n
+        self.objective = float(self.w @ self.w) / 2 - mean
         self.gap = self.one.gap(self.objective, -float(self.w @ self.w) / 2)
         self.result.status, self.result.passes = "converged", 3.0
 
     def _solve(self, rows):
-        e, source = self.estimator, self.source
+        source = self.source
         self.occurring = occurring_columns(source, self.one.penalty)
         if self.occurring is not None:
             source = source.of_columns(self.occurring)
-            rows = source.row_pass(self.weights, intercept=True, n_threads=threads_of(e, source, 1))
+            rows = self._row_pass(source)
         warm, by_dual = self._warm_start(), True
         while True:
             self._solve_in_units(source, rows, warm, by_dual)
@@ -136,7 +170,7 @@ class OneClassFit:
         shared = Shared(source, problem, about, self.weights, True)
         shared.learn(self.settings)
         self._say_the_plan(shared)
-        stages = Stages(shared, self.weights, self.settings, self.result, self._seed(), rows.n_threads, warm, rows=rows,
+        stages = Stages(shared, self.signed_weight, self.settings, self.result, self._seed(), w=warm, rows=rows,
                         note=lambda stage: say(e, sentence(stage)) if e.verbose >= 2 else None)
         with single_threaded_blas():
             try:
@@ -145,7 +179,8 @@ class OneClassFit:
             except TimeUp:                       # while rows of a subset were gathered
                 self.result.status = "max_time"
             finally:
-                if not np.isfinite(self.result.objective):       # it stopped on a subset: evaluate it
+                far = not source.in_memory and self.settings.clock.late          # a read of files takes long
+                if not far and not np.isfinite(self.result.objective):           # it stopped on a subset: evaluate it
                     last = ContinuationNewton(stages.rows, problem, Settings(), self.result, w=self.result.w)
                     last.certify(self.result.status)
                     last.finish()

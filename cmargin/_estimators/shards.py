@@ -186,6 +186,7 @@ def compared(estimator, cards, places):
         counts = sum(card.counts for card in there.values())
     else:
         classes = np.unique(np.concatenate([card.classes for card in there.values()]))
+        classes = getattr(estimator, "_all_classes", classes)         # of rows without labels, which are all of one
         code_labels(classes)                              # at least two
         counts = np.zeros(len(classes), np.int64)
         for card in there.values():

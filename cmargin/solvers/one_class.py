@@ -34,11 +34,11 @@ class OneClass:
 
     @classmethod
     def of_rows(cls, nu, rows):
-        """``rows``: a `MemoryRowPass` of all rows, with a column of ones."""
+        """``rows``: a `RowPass` of all rows, with a column of ones. Two reads."""
         _, squares = rows.objective(np.zeros(rows.n_columns), True)
         n, m = rows.total_weight, rows.n_features
         mean_square = float(squares[:m].sum()) / n
-        mean = float(np.linalg.norm(rows.combine(rows.signed_weight)[:m])) / n
+        mean = float(np.linalg.norm(row_sum(rows)[:m])) / n
         length = np.sqrt(mean_square)
         return cls(nu, length * max(mean, np.sqrt(SMALL) * length) or 1.0, mean_square)
 
@@ -67,10 +67,6 @@ class OneClass:
         unit = np.sqrt(-2 * min(dual, -self.least) * self.mean_square)
         return replace(self, unit=unit) if 2 * unit < self.unit else None
 
-    def row_sum(self, rows):
-        """(n_columns,) sum of s x."""
-        return rows.combine(rows.signed_weight)
-
     def dual_vector(self, rows, a):
         """The driver's v (n_features,) of dual variables ``a`` (n_rows,) in [0, 1], made feasible."""
         n, s = rows.total_weight, rows.signed_weight
@@ -92,3 +88,18 @@ class OneClass:
     def gap(self, objective, dual):
         """Relative gap of numbers as users see them."""
         return (objective - min(objective, dual)) / max(-dual, self.least)
+
+
+def row_sum(rows):
+    """(n_columns,) sum of s x of a `RowPass` whose rows are positive; a read.
+
+    Rows that are elsewhere say it as the slope of the hinge at w = 0, once; they begin anew then.
+    """
+    if hasattr(rows, "combine"):
+        return rows.combine(rows.signed_weight)
+    if not hasattr(rows, "row_sum"):
+        rows.set_loss(HINGE)
+        rows.start()
+        rows.row_sum = np.array(rows.evaluate(np.zeros(rows.n_columns), 1.0, 1e-12, 1e-12, 0.0, False)[1][0])
+        rows.start()
+    return rows.row_sum

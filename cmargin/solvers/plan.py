@@ -226,7 +226,7 @@ def are_light(stats, problem, most, outcome_of):
 
 def dual_of_one_class(stats, problem, settings):
     """Sweeps over dual variables of a fixed sum, or None where the curvature of all columns costs little."""
-    if stats.n_features < cost.SMOOTH_DUAL_FROM_COLUMNS \
+    if not stats.here or stats.n_features < cost.SMOOTH_DUAL_FROM_COLUMNS \
             or not (stats.contiguous_rows or stats.entries <= cost.COPY_UP_TO_ENTRIES):
         return None
     by_products = prices.too_wide(stats.n_rows, stats.n_features) and not prices.reducing_pays_off(stats)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from ranks_in_threads import on_ranks
 from sklearn.exceptions import ConvergenceWarning
 
-from cmargin import Checkpoint, SmSVMOneClass, SmSVMRegressor
+from cmargin import Checkpoint, SmSVMRegressor
 from cmargin._estimators.shard_targets import TOLD, told_of
 
 RNG = np.random.default_rng(59)
@@ -122,8 +122,7 @@ def test_time_that_is_over_leaves_the_objective_of_weights_0():
     (lambda comm: SmSVMRegressor().fit(X, np.repeat(["a", "b", "c"], 300), comm=comm), "must hold numbers"),
     (lambda comm: SmSVMRegressor().fit(X, T, np.zeros(900), comm=comm), "leave every sample with weight 0"),
     (lambda comm: SmSVMRegressor(linear_solver="dual").fit(X, T, comm=comm), "needs all rows in one place"),
-    (lambda comm: SmSVMOneClass().fit(X, comm=comm), "SmSVMOneClass does not take comm= yet"),
-], ids=["shapes", "columns", "quantiles", "nan", "infinite", "large", "texts", "weights", "dual", "one class"])
+], ids=["shapes", "columns", "quantiles", "nan", "infinite", "large", "texts", "weights", "dual"])
 def test_what_is_wrong_is_said_everywhere(work, text):
     found, _ = on_ranks(2, work)
     for error in found:

@@ -11,6 +11,7 @@ from cmargin._core.newton._memory import Newton
 from cmargin.solvers import cost
 from cmargin.solvers.newton.slices import InSlices
 from cmargin.solvers.newton.working_set import WorkingSetSteps
+from cmargin.solvers.one_class import row_sum
 from cmargin.solvers.prices import too_wide
 from cmargin.solvers.result import Result
 
@@ -53,7 +54,7 @@ class ContinuationNewton(InSlices, Newton):
                          limits=limits(), by_cg=by_cg, products_limit=products, or_leave=or_leave,
                          sampled=sampled, **given)
         if problem.one_class is not None:
-            self.take_one_class(*problem.one_class.numbers, problem.one_class.row_sum(rows))
+            self.take_one_class(*problem.one_class.numbers, row_sum(rows))
 
     def attend(self):
         if self.asks == "measure":
