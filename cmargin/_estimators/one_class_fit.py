@@ -20,6 +20,7 @@ from cmargin._estimators.validation import (
     clean,
     effective_n_threads,
     in_our_words,
+    is_elsewhere,
     refuse_partitions,
     rows_wanted,
     take_as_given,
@@ -28,8 +29,6 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin._runtime.deferred import Deferred
 from cmargin._runtime.fit_slots import FitSlot
-from cmargin.data.device.rows import DeviceRows
-from cmargin.data.files.sources import RowFiles
 from cmargin.data.open_here import opened, source_of
 from cmargin.solvers.explain import description, explanation, sentence
 from cmargin.solvers.history import SMSVM
@@ -79,7 +78,7 @@ def _checked(estimator, X, sample_weight, least=1):
     refuse_partitions(estimator, X)
     X, _, sample_weight = opened(X, None, sample_weight)
     check_structure(X)
-    if isinstance(X, (RowFiles, DeviceRows)):
+    if is_elsewhere(X):
         return check_elsewhere(estimator, X, True), sample_weight
     if not (clean(X, effective_n_threads(estimator.n_jobs)) and take_as_given(estimator, X, True)):
         X = in_our_words(validate_data)(estimator, X, ensure_min_samples=least, **rows_wanted(X))

@@ -126,7 +126,7 @@ def check_data(estimator, X, y, sample_weight=None, *, reset=True, n_threads=1, 
     refuse_partitions(estimator, X)
     X, y, sample_weight = opened(X, y, sample_weight)
     check_structure(X)
-    if isinstance(X, (RowFiles, DeviceRows)):
+    if is_elsewhere(X):
         X = check_elsewhere(estimator, X, reset, y)
         y = check_array(y, accept_sparse="csr", ensure_2d=False, dtype=None, input_name="y", estimator=estimator)
         check_consistent_length(X, y)
@@ -151,7 +151,7 @@ def check_rows(estimator, X):
         return X
     X = opened(X)[0]
     check_structure(X)
-    if isinstance(X, (RowFiles, DeviceRows)):
+    if is_elsewhere(X):
         return check_elsewhere(estimator, X, False)
     if clean(X) and take_as_given(estimator, X, False):  # one thread: a child of a process that has trained has no more
         return X
@@ -160,6 +160,11 @@ def check_rows(estimator, X):
         checked = partial(check_array, estimator=estimator, input_name="X", **rows_wanted(X))
         return ConvertedRows(X, in_our_words(checked))
     return in_our_words(validate_data)(estimator, X, reset=False, **rows_wanted(X))
+
+
+def is_elsewhere(X):
+    """Whether opened rows are in files or on a device."""
+    return isinstance(X, (RowFiles, DeviceRows))
 
 
 def check_elsewhere(estimator, X, reset, y="no_validation"):
