@@ -18,18 +18,20 @@ from cmargin._estimators.docs import CheckpointFile
 from cmargin._estimators.identity import check_checkpoint, checkpointer_of
 from cmargin._estimators.labels import Labels, code_labels
 from cmargin._estimators.pruned import refuse_stored
-from cmargin._estimators.search.base import PenaltySearch, refuse_ranks
+from cmargin._estimators.search.base import PenaltySearch, refuse_over_places
 from cmargin._estimators.search.fits import Posed, reads_of
 from cmargin._estimators.search.folds import splits, warn_of_lacking
 from cmargin._estimators.search.grid import grid_of, largest_l2
 from cmargin._estimators.search.left_out import LeftOutRun, check_left_out, is_left_out, warn_of_lone_rows
-from cmargin._estimators.search.path_fold import takes_paths
+from cmargin._estimators.search.over_places import search_over_places
+from cmargin._estimators.search.path_fold import SINGLE_FITS, takes_paths
 from cmargin._estimators.search.run import SearchRun
 from cmargin._estimators.search.scoring import Scoring
 from cmargin._estimators.smsvm_fit import penalty_of
 from cmargin._estimators.validation import POSITIVE, check_data, check_parameter, check_verbose
 from cmargin._runtime.checkpoint import NO_CHECKPOINTER
 from cmargin.data.open_here import source_of
+from cmargin.data.places import on_workers
 from cmargin.smsvm import SmSVMClassifier, of_logistic_loss
 
 OF_THE_BEST = ("coef_", "intercept_", "classes_", "objective_", "duality_gap_", "n_iter_", "history_")
@@ -182,8 +184,11 @@ class SmSVMClassifierCV(PenaltySearch):
             Of the rows, in the fits and, where a scorer takes them, in the scores.
         groups : (n_samples,) array or None
             Handed to the splitter ``cv``, which may keep the rows of a group together.
-        comm : None
-            The estimator takes rows of several ranks; a search does not yet, and says so.
+        comm : communicator with mpi4py's buffer methods, or None
+            Every rank calls `fit` with its own rows, which stay where they are, and ends with the same model; folds
+            are those of all rows, rank after rank. As with Dask collections the driver is told all labels and weights
+            once, and the scores of rows held out. ``l2s`` must be numbers then, and y no label indicator, and there
+            are no ``groups`` and no ``checkpoint``.
 
         Returns
         -------
@@ -204,7 +209,8 @@ class SmSVMClassifierCV(PenaltySearch):
             Where fits stopped short of the tolerance, or ``max_time`` ended the search. One warning says all of it.
         """
         begin = perf_counter()
-        refuse_ranks(self, comm)
+        if comm is not None or on_workers(X):
+            return self._fit_over_places(X, y, sample_weight, groups, comm, begin)
         X, y, weights, classes, codes = self._checked(X, y, sample_weight)
         if groups is not None and is_left_out(self.cv):
             raise ValueError("cv='loo' leaves out rows, not groups; give LeaveOneGroupOut() for these.")
@@ -225,6 +231,28 @@ class SmSVMClassifierCV(PenaltySearch):
         checkpointer.close()
         return self
 
+    def _fit_over_places(self, X, y, sample_weight, groups, comm, begin):
+        """`fit` to the rows of ranks or workers."""
+        deadline = None if self.max_time is None else begin + self.max_time
+        grid = self._checked_parameters()
+        refuse_over_places(self, checkpoint=self.checkpoint is not None, groups=groups is not None,
+                           standardize=self.standardize, **{"number as l2s": isinstance(self.l2s, Integral),
+                           "cv='loo'": is_left_out(self.cv), "scoring that asks for rows": not Scoring(self).by_scores})
+        found, run = search_over_places(self, grid, X, y, sample_weight, comm, deadline)
+        if self.refit:
+            fitted = perf_counter()
+            best = clone(self._estimator).set_params(**{"l2": None, "C": None, **found["best_params_"]})
+            best.fit(X, y, sample_weight, comm=comm)
+            found |= {name: getattr(best, name) for name in OF_THE_BEST} | {
+                "best_estimator_": best, "refit_time_": perf_counter() - fitted,
+                "n_passes_": found["n_passes_"] + reads_of(best)}
+        for name in [name for name in OF_A_REFIT if not self.refit and name in vars(self)]:
+            delattr(self, name)
+        self.__dict__.update(found)
+        if run is not None:
+            self._warn_of(run)
+        return self
+
     # ---------------------------------------------------------------- what is asked for
 
     @property
@@ -235,9 +263,8 @@ class SmSVMClassifierCV(PenaltySearch):
             estimator.n_jobs = self.n_jobs
         return estimator
 
-    def _checked(self, X, y, sample_weight):
-        """Rows, labels, weights, classes and the labels' places among them, once they and the parameters are found to
-        be in order."""
+    def _checked_parameters(self):
+        """The `Grid`, its l2s as numbers that are chosen later 1 at most."""
         self._validate_params()
         check_verbose(self)
         check_checkpoint(self, self.checkpoint)
@@ -245,11 +272,6 @@ class SmSVMClassifierCV(PenaltySearch):
         grid = grid_of(self, lambda: 1.0)
         if is_left_out(self.cv):
             check_left_out(self, grid)
-        X, y, sample_weight = check_data(self, X, y, sample_weight)
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = column_or_1d(y, warn=True)
-        source = source_of(X, y)
-        classes, codes, _ = code_labels(y)
         if self._estimator.checkpoint is not None:
             raise ValueError("The fits of a search take no checkpoint of their own; give it to SmSVMClassifierCV.")
         if self._estimator.multi_class != "ovr":
@@ -268,7 +290,18 @@ class SmSVMClassifierCV(PenaltySearch):
                              f"got {self._estimator.l1_ratio!r}; sklearn.model_selection.GridSearchCV takes one.")
         estimator = clone(self._estimator).set_params(l2=None, C=None, l1=0.0)       # which the grid replaces
         estimator._check_for(None)
-        check_list(estimator, is_indicator(y))
+        return grid
+
+    def _checked(self, X, y, sample_weight):
+        """Rows, labels, weights, classes and the labels' places among them, once they and the parameters are found to
+        be in order."""
+        grid = self._checked_parameters()
+        X, y, sample_weight = check_data(self, X, y, sample_weight)
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
+        source = source_of(X, y)
+        classes, codes, _ = code_labels(y)
+        check_list(self._estimator, is_indicator(y))
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, X)
         if not source.in_memory:
             self._refuse_elsewhere(source, grid)
@@ -283,8 +316,7 @@ class SmSVMClassifierCV(PenaltySearch):
         if not Scoring(self).by_scores:
             source.refuse("A search whose scoring asks for rows")
         if not takes_paths(self._estimator, source, grid):
-            source.refuse("A search by single fits (penalties of 0 alone; callback, verbose, max_time, bounds or "
-                          "constraints of its estimator, line_search other than 'exact', weights by label)")
+            source.refuse(SINGLE_FITS)
 
     def _run(self, X, y, weights, classes, codes, routed, checkpointer=NO_CHECKPOINTER, deadline=None,
              warns=True):
@@ -315,7 +347,11 @@ class SmSVMClassifierCV(PenaltySearch):
         best._names_constants = False
         total = float(X.shape[0]) if weights_differ(best, source_of(X, y), weights) else \
             best._labels_and_weights(source_of(X, y), weights)[2]
-        l2 = penalty_of(best, total, X.shape[1]).l2
+        return self._l2_and_C(best, total, X.shape[1])
+
+    @staticmethod
+    def _l2_and_C(best, total, n_features):
+        l2 = penalty_of(best, total, n_features).l2
         strength = l2 * total                    # 0 for weights near the least number too
         return {"l2_": l2, "C_": best.C if best.C is not None else 1 / strength if strength > 0 else np.inf}
 

@@ -119,6 +119,13 @@ class Shards(Protocol):
     sizes: list[int]            # rows of every shard
     redistribute: Callable[[int], None] | None       # by a seed: every shard gets rows from all, where that is offered
 
+    def take_folds(self, folds):
+        """A list of `FoldOfShards`: the problems of `row_pass` are numbered fold after fold from here on."""
+
+    def products_held_out(self, number, W, intercept):
+        """(n, len(W)) scores of the rows that fold ``number`` holds out, in the order of their places, by weights with
+        the intercept last."""
+
     def walkers(self, most, enough, work, *about):
         """`ShardWalkers` whose works are ``work(shard, *about)``. A source that can choose how many there are has
         ``most``, and fewer where they would have less than ``enough`` rows each."""

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from started import BENCHES, ROOT, python, rows_of
 from workers_in_place import InPlace, Losing, source_of
 
-from cmargin import MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV
+from cmargin import MarginPursuitClassifier, SLNDClassifier, SLNDClassifierCV, SmSVMClassifier, SmSVMClassifierCV
 from cmargin.data import open_rows
 from cmargin.data.loss import Loss
 from cmargin.data.shards.workers import source as worker_source
@@ -439,7 +439,7 @@ def test_partitions_that_do_not_fit_together(client, broken, error, text):
     (lambda: (SmSVMClassifier(), beside(Y), beside(Y)), ValueError, "Expected 2D array, got 1D"),
     (lambda: (SmSVMClassifier(linear_solver="dual"), rows_there(), beside(Y)), ValueError, "with Dask collections use"),
     (lambda: (MarginPursuitClassifier(solver="sgd"), rows_there(), beside(Y)), ValueError, "with Dask collections use"),
-    (lambda: (SmSVMClassifierCV(), rows_there(), beside(Y)), TypeError, "does not take Dask collections"),
+    (lambda: (SLNDClassifierCV(), rows_there(), beside(Y)), TypeError, "does not take Dask collections"),
     (lambda: (SmSVMClassifier(tol=-1), rows_there(), beside(Y)), ValueError, "'tol' parameter"),
 ], ids=["X of unknown length", "y of unknown length", "length", "one class", "1D", "dual", "sgd", "CV", "tol"])
 def test_what_is_refused(client, given, error, text):

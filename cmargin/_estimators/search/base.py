@@ -52,6 +52,13 @@ def refuse_ranks(search, comm):
                          "Fit its estimator to the rows of all ranks at each penalty, or gather them.")
 
 
+def refuse_over_places(search, **asked):
+    """Raise where any of what is ``asked`` for by name does not go over several places."""
+    for name, wanted in asked.items():
+        if wanted:
+            raise ValueError(f"{type(search).__name__} with comm= or Dask collections takes no {name} yet.")
+
+
 class PenaltySearch(ClassifierMixin, VersionInPickle, BaseEstimator):
     """A search has ``_estimator``, ``_has_probabilities``, and the parameters ``cv``, ``scoring``, ``refit``,
     ``one_standard_error``, ``max_time`` and ``verbose``.

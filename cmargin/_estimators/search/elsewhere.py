@@ -28,6 +28,8 @@ class LabelsOfFolds:
 
     def signed_weight(self, k, _):
         problem, c = self.problems[k]
+        if problem.source.agreed is not None:    # places know their problems by a number
+            return problem.first + c
         return problem.labels.signed_weight(c, problem.weights)
 
 
@@ -35,7 +37,7 @@ class PathOfFold:
     """The penalties of one fold beside one l1, and the places of its problems among all."""
 
     def __init__(self, number, part, steps, first):
-        self.number, self.part, self.steps = number, part, steps
+        self.number, self.part, self.steps = number, part, steps       # ``number`` of the fold
         self.places = slice(first, first + (0 if part.problem is None else len(part.problem.labels)))
         self.scorer = FarHeldOut(part)
 
@@ -67,6 +69,13 @@ class FarHeldOut(HeldOut):
             for product, part in zip(self.products.values(), found.T, strict=True):
                 product[self.order[lo:hi]] = part
 
+    def take_from(self, source, number):
+        """The same of places that know fold ``number``."""
+        if self.W is not None:
+            found = source.products_held_out(number, self.W, self.posed.estimator.fit_intercept)
+            for product, part in zip(self.products.values(), found.T, strict=True):
+                product[self.order] = part
+
     def keep_last(self, wanted, n):
         """All stay until others are expected."""
 
@@ -75,9 +84,13 @@ class FoldsElsewhere:
     """All fits of a `SearchRun` over the rows of ``whole``, and their scores."""
 
     def __init__(self, run, whole):
-        self.run, self.source, self.paths, n = run, whole.source, [], 0
+        self.run, self.source, self.paths, n, n_told = run, whole.source, [], 0, 0
         for number, (fold, rows) in enumerate(zip(run.folds, run.rows, strict=True)):
             part = PathFold(whole, *rows) if run.left(fold) else None
+            if part is not None and part.problem is not None:
+                part.problem.first, n_told = n_told, n_told + len(part.problem.labels)
+                if self.source.agreed is not None:
+                    part.problem.weights = None                  # places have them
             for steps in run.paths_left(fold):
                 self.paths.append(PathOfFold(number, part, steps, n))
                 n = self.paths[-1].places.stop
@@ -108,7 +121,7 @@ class FoldsElsewhere:
                 kept = [pairs.pairs for pairs in self.solver.pairs[path.places]]
                 self.run.folds[path.number].last[path.steps[0].l1] = kept
         passes = 0.0 if self.solver is None else self.solver.passes
-        reads = self.source.reads if self.source.shares_reads else passes
+        reads = self.source.reads or passes
         for fold in self.run.folds:
             fold.passes += (reads - self.counted) / len(self.run.folds)
         self.counted = reads
@@ -123,11 +136,19 @@ class FoldsElsewhere:
             begin = perf_counter()
             for path in self.paths:
                 path.scorer.expect([pair for one, _, found in jobs if one is path for pair in pairs_of(found)])
-            self.source.visit(lambda first, X: [path.scorer.see(first, X) for path in self.paths])
+            self.read()
             each = (perf_counter() - begin) / len(jobs)
             for path, step, found in jobs:
                 yield path.number, path.part.take_score(path.scorer, step, found, self.run.folds[path.number], seconds,
                                                         self.run.said, each)
+
+    def read(self):
+        """Make the products that scorers expect."""
+        if self.source.agreed is None:
+            self.source.visit(lambda first, X: [path.scorer.see(first, X) for path in self.paths])
+            return
+        for path in self.paths:
+            path.scorer.take_from(self.source, path.number)
 
     def proven(self):
         """(path, step, its `Certified`s or None) of every score that is to be made."""

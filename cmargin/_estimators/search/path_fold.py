@@ -28,6 +28,9 @@ from cmargin.solvers import cost
 from cmargin.solvers.path import PathSolver
 from cmargin.solvers.penalty import ElasticNet
 
+SINGLE_FITS = ("A search by single fits (penalties of 0 alone; callback, verbose, max_time, bounds or constraints of "
+               "its estimator, line_search other than 'exact', weights by label)")
+
 
 def takes_paths(estimator, source, grid):
     """Whether the fits of a search are made as paths: those that a user watches, stops or has published steps taken in
@@ -48,11 +51,12 @@ def is_small(source):
 class WholeRows:
     """The rows that all folds read: over the columns that occur, and what is made of them once."""
 
-    def __init__(self, posed):
-        self.posed, source = posed, source_of(posed.X, posed.y)
+    def __init__(self, posed, source=None):
+        """``source``: of rows that are opened already."""
+        self.posed, source = posed, source_of(posed.X, posed.y) if source is None else source
         self.columns = None if posed.standardize else occurring_columns(source, ElasticNet(1.0, 0.0))      # None: all
         self.source = source if self.columns is None else source.of_columns(self.columns)
-        self.copies = source.in_memory and (posed.standardize or is_small(source))
+        self.copies = source.describe().here and (posed.standardize or is_small(source))
         self.positives = None if posed.codes is not None else positives_of(posed.y)
 
 
@@ -65,6 +69,7 @@ class FoldProblem:
     weights: np.ndarray | None
     total_weight: float
     there: np.ndarray            # places of the classes that its training rows have; of an indicator of all labels
+    first: int = 0               # the number of the first of them, where ranks or workers know them by that
 
 
 class PathFold:
@@ -76,7 +81,7 @@ class PathFold:
         codes = self.posed.codes
         there = np.arange(len(self.posed.classes)) if codes is None else np.unique(codes[train])
         self.only = there[0] if codes is not None and len(there) == 1 else None
-        if self.whole.source.in_memory:
+        if self.whole.source.describe().here:
             self.held_out = self.whole.source.X, test            # rows, and the numbers of those that are scored
         self.problem = None if self.only is not None else self._pose(there)
 
@@ -161,7 +166,7 @@ def path_solver(posed, source, labels, weights, deadline, **more):
     e, clock = posed.estimator, RunClock(deadline)
     seeds = None if e.random_state is None else \
         check_random_state(clone(e).random_state).randint(2**31 - 1, size=len(labels))
-    if not source.in_memory:                     # between two chunks of a read, too
+    if not source.describe().here:               # between two chunks of a read, too
         source.between_chunks = clock.watch
     return PathSolver(source, labels, weights, loss=e._loss(), intercept=e.fit_intercept,
                       penalize_intercept=e.penalize_intercept, settings=settings_of(e, clock=clock),

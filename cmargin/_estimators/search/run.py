@@ -11,6 +11,7 @@ from cmargin._estimators.search.elsewhere import FoldsElsewhere
 from cmargin._estimators.search.fits import CopiedFold
 from cmargin._estimators.search.folds import Fold, FoldsAtWork
 from cmargin._estimators.search.path_fold import PathFold, WholeRows, takes_paths
+from cmargin._runtime.checkpoint import NO_CHECKPOINTER
 from cmargin._runtime.fit_slots import FitSlot
 from cmargin.data.open_here import source_of
 
@@ -20,8 +21,9 @@ class SearchRun(FoldsAtWork):
 
     copied = CopiedFold
 
-    def __init__(self, search, posed, grid, rows, checkpointer, deadline):
-        self.search, self.posed, self.grid = search, posed, grid
+    def __init__(self, search, posed, grid, rows, checkpointer=NO_CHECKPOINTER, deadline=None, whole=None):
+        """``whole``: `WholeRows` that are opened already, or None."""
+        self.search, self.posed, self.grid, self.whole = search, posed, grid, whole
         self.checkpointer, self.deadline = checkpointer, deadline
         self.steps, self.rows, self.said = list(grid.steps()), rows, []
         self.folds = checkpointer.found or [Fold.begun(grid.shape) for _ in rows]
@@ -53,13 +55,14 @@ class SearchRun(FoldsAtWork):
     # ---------------------------------------------------------------- paths
 
     def takes_paths(self):
-        return takes_paths(self.posed.estimator, source_of(self.posed.X, self.posed.y), self.grid)
+        source = source_of(self.posed.X, self.posed.y) if self.whole is None else self.whole.source
+        return takes_paths(self.posed.estimator, source, self.grid)
 
     def make_paths(self):
         """The paths of one fold after the other, each with an equal share of what is left of the time."""
-        whole, n_left = WholeRows(self.posed), sum(bool(self.left(fold)) for fold in self.folds)
+        whole, n_left = self.whole or WholeRows(self.posed), sum(bool(self.left(fold)) for fold in self.folds)
         self.checkpointer.offer(self.n_passes, lambda: self.folds)
-        if not whole.source.in_memory:
+        if not whole.source.describe().here:
             self.make_elsewhere(whole)
             return
         for number, fold in enumerate(self.folds):
@@ -89,7 +92,8 @@ class SearchRun(FoldsAtWork):
                 say(self.search, f"fold {number + 1}, {line}")
             folds.keep()
         finally:
-            whole.source.let_go()
+            if self.whole is None:
+                whole.source.let_go()
 
     def paths_left(self, fold):
         """Lists of the steps that nothing has been scored of, one for every l1."""

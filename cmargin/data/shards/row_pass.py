@@ -30,7 +30,7 @@ class ShardedSource(Described):
     """
 
     row_is_contiguous = in_memory = True                   # each shard's are
-    shares_reads, checkpoints, redistribute = False, True, None
+    shares_reads, checkpoints, redistribute, reads = False, True, None, 0.0
     pass_kind: type                                        # `ShardedPass` where a subclass has none of its own
     y = None
     n_threads = 1                                          # of the driver, for rows that were brought to it
@@ -60,6 +60,15 @@ class ShardedSource(Described):
     def in_units(self, columns):
         self.order("in_units", columns)
         return self
+
+    def take_folds(self, folds):
+        """Let shards know a list of `FoldOfShards`: problems are numbered fold after fold from here on."""
+        for number, fold in enumerate(folds):
+            self.call("take_fold", fold.marks, fold.factors, fold.positives, number == 0)
+
+    def products_held_out(self, number, W, intercept):
+        """(n, len(W)) scores of the rows that a fold holds out, in the order of their places."""
+        return np.concatenate(self.call("products_held_out", number, W, intercept))
 
     def let_go(self):
         """Nothing: shards are let go by whoever made them."""

@@ -11,6 +11,7 @@ import numpy as np
 from cmargin.data.failure import Failure, Interrupted
 from cmargin.data.memory.row_pass import SMALL
 from cmargin.data.memory.shared_start import losses_at, some_places, spaced
+from cmargin.data.shards.folds import FoldLabels, FoldOfShards
 from cmargin.data.shards.request import add_up, n_sums
 
 STATE = 2                      # numbers before the sums: shards that failed, and that were interrupted
@@ -118,6 +119,24 @@ class Shard:
         """Of the rows' measures, each for as many as it stands for."""
         rows = self.passes[key]
         return float(np.abs(rows.signed_weight) @ rows.norms)
+
+    # ------------------------------------------------------------ folds of a search
+
+    def told_labels(self):
+        """Places of its labels among the classes, and its weights."""
+        return self.labels.label.astype(np.int32), self.weights
+
+    def take_fold(self, marks, factors, positives, is_first):
+        """The next of the folds, by which problems are numbered from here on; ``marks`` of the rows of all shards."""
+        fold = FoldOfShards(marks, factors, positives).part(self.first, self.source.n_rows)
+        before = [] if is_first else self.labels.folds
+        self.labels = FoldLabels(self.labels, [*before, fold])
+
+    def products_held_out(self, number, W, intercept):
+        """(n, len(W)) scores of the rows that a fold holds out, by weights with the intercept last."""
+        rows = self.source.take(self.labels.held_out(number), self.source.dtype)
+        m = self.source.n_features
+        return np.asarray(rows @ W[:, :m].T, float) + (W[:, m] if intercept else 0.0)
 
     # ------------------------------------------------------------ the shared start
 

@@ -15,7 +15,17 @@ from cmargin.data.failure import Failure
 from cmargin.data.files.source import STATE
 from cmargin.data.shards.request import answer_of
 from cmargin.data.shards.row_pass import ShardedPass, ShardedSource, sums_of
-from cmargin.data.shards.workers.tasks import Round, Several, answers_of, mixed, next_state, part_of, piece, reading
+from cmargin.data.shards.workers.tasks import (
+    Round,
+    Several,
+    answers_of,
+    mixed,
+    next_state,
+    part_of,
+    piece,
+    reading,
+    with_folds,
+)
 from cmargin.data.shards.workers.walkers import WorkerWalkers, groups_of
 
 BROUGHT = 1 << 27              # bytes of all problems' subsets that come here
@@ -166,6 +176,13 @@ class WorkerSource(ShardedSource):
             cluster.forget(futures)
         (self.X, self.labelled), self.partition_states, self.groups = parts, None, None
         self.labels = self.weights = None                    # those as given are of the rows before
+
+    def take_folds(self, folds):
+        first = np.cumsum([0, *self.sizes])
+        parts = [[fold.part(lo, n) for fold in folds] for lo, n in zip(first, self.sizes, strict=False)]
+        before = self.labelled
+        self.labelled = self.cluster.everywhere("folds", with_folds, before, parts)
+        self.cluster.forget(before)
 
     def walkers(self, most, enough, work, *about):
         return WorkerWalkers(self, groups_of(self.sizes, most, enough), work, about)

@@ -16,11 +16,13 @@ from cmargin.data.arrays import joined
 from cmargin.data.failure import Failure
 from cmargin.data.memory.row_pass import MemoryRowPass
 from cmargin.data.open_here import open_here
+from cmargin.data.shards.folds import FoldLabels
 from cmargin.data.shards.shard import STATE, Shard
 
 # calls that leave the state of the passes as it is
-READS_ONLY = {"chosen_rows", "largest", "losses_at_zero", "margins", "positives", "rows_beside_lines", "some_rows",
-              "start_rows", "start_losses", "score_sums", "score_margins", "score_losses", "sum_of_measures"}
+READS_ONLY = {"chosen_rows", "largest", "losses_at_zero", "margins", "positives", "products_held_out",
+              "rows_beside_lines", "some_rows", "start_rows", "start_losses", "score_sums", "score_margins",
+              "score_losses", "sum_of_measures", "told_labels"}
 
 
 class Labelled:
@@ -120,6 +122,10 @@ def mixed(first, partition, *pieces):
     """The rows of a partition made of ``pieces``, and what is known of their labels."""
     X, labels, weights = zip(*pieces, strict=True)
     return joined(X), Labelled(labels[0].joined(labels), np.concatenate(weights), first, partition)
+
+
+def with_folds(labelled, folds):
+    return Labelled(FoldLabels(labelled.labels, folds), labelled.weights, labelled.first, labelled.number)
 
 
 def part_of(found, which):
