@@ -112,6 +112,7 @@ class Centre:
     def __init__(self, Z, cost, ridge, free):
         self.Z, self.cost, self.ridge, self.free = Z, cost, ridge, free
         self.centre, self.part, self.strength, self.weight = np.zeros(Z.shape[1]), np.ones(Z.shape[1]), 0.2, 0.0
+        self.moved = np.zeros(Z.shape[1])
         self.square, self.column = (Z**2).sum(axis=1) + ridge, cost @ Z**2
 
     def sum_behind(self, w):
@@ -124,7 +125,9 @@ class Centre:
         Z, column = self.Z, self.column[:-1]
         if column @ self.part_at(weight * 0.2 / self.strength)[:-1] >= column.sum() / 2:
             weight = 0.0
+        self.moved[self.part == 1] = 0
         self.weight, self.part = weight, self.part_at(weight)
+        self.part[1 / self.part - 1 < 0.01] = 1
         if self.free and weight > 0:
             self.part[-1] = min(1.0, (Z[:, :-1]**2 @ self.part[:-1]).sum() / (Z[:, :-1]**2).sum())
         self.square = Z**2 @ self.part + self.ridge
@@ -135,10 +138,13 @@ class Centre:
         behind, part = self.sum_behind(w), self.part[-1]
         added = ((w - behind)[columns]**2).sum() / 2 + self.free * part * unbalanced**2
         if self.weight > 0:
-            turned = self.strength * 2.0**(0.125 if seen > added else -0.125)
-            self.strength = min(max(turned, 0.003), 0.2)
+            rho, move = (1 / self.part - 1)[columns], (w - self.centre)[columns]
+            moved = self.moved[columns]
+            along = rho * move @ moved > 0.98 * np.sqrt((rho @ move**2) * (rho @ moved**2))
+            turned = self.strength * 2.0**(-0.75 if along else 0.125 if seen > added else -0.125)
+            self.strength = min(max(turned, 0.01), 0.2)
         weight = self.strength * max(total, 0.0) / self.cost.sum()
-        self.centre = w.copy()
+        self.centre, self.moved = w.copy(), w - self.centre
         if weight > 2 * self.weight or weight < self.weight / 2:
             self.hold(weight)
         new = w + self.part * (behind - w)

@@ -6,12 +6,15 @@ from cmargin._core.util._serialise cimport span
 
 cdef struct dual_centre:
     double *centre                   # (m + 1,) v
+    double *move                     # (m + 1,) of the centre, the last
+    Py_ssize_t *held                 # (m + 1,) the columns whose part is not 1 come first
     double *part                     # (m + 1,) 1 / (1 + rho): what of a change of sum a y x is seen in w
     double *square                   # (n,) sum_j part_j x_j^2 + part bias^2 + ridge
     const double *column             # (m + 2,) sums of C x^2, and of C; NULL: there is no centre
     # ---- what a checkpoint holds, beside the arrays
     double strength                  # t
     double weight                    # rho over `column`, of `part` and `square`
+    Py_ssize_t n_held
     double of_sum                    # |sum a y x|^2 at the end of the last sweep
 
 

@@ -13,37 +13,42 @@ columns,
 
     P(w) - D(a) = l2 (sum_i [loss_i - a_i u_i] + |w - g|^2 / 2),
 
-of which the first asks for a larger t, the second for a smaller one. Where no column is common a centre has no use: it
-is left out while even the largest t would leave more than half of sum C |x|^2. A free intercept keeps its multiplier;
-its constant is made as small beside the rows as they have become.
+of which the first asks for a larger t, the second for a smaller one, and so does a centre that goes on the same way
+sweep after sweep: rows are at rest beside it, and it is v that is behind. Where no column is common a centre has no
+use: it is left out while even the largest t would leave more than half of sum C |x|^2. Columns so rare that rho_j is
+next to 0 are not held, and cost nothing then. A free intercept keeps its multiplier; its constant is made as small
+beside the rows as they have become.
 """
 
-from libc.math cimport pow
+from libc.math cimport pow, sqrt
 from libc.string cimport memcpy
 
+from cmargin._core.linalg._blas cimport dot
 from cmargin._core.rows._dual_rows cimport dual_rows, row_of
 from cmargin._core.rows._tiles cimport open_tile, row_tile, tile_row_squares
 from cmargin._core.util._serialise cimport numbers_between, span
 
 cdef double STRENGTH = 0.2           # t, to begin with and at most,
-cdef double LEAST = 0.003            # and at least
+cdef double LEAST = 0.01             # and at least; rho, below which a column is not held
 # factor on `weight` from which on it is taken into account, for a read of the rows; eight sweeps that all ask for more,
 # or for less, change t by it
 cdef double HELD = 2.0
+cdef double SAME_WAY = 0.98          # cosine between two moves of the centre from which on a smaller t takes it there
 cdef double LARGEST = 1e4            # rho: digits of g are lost beside a larger one
 
 
 cdef void begin_centre(dual_centre *at, const dual_rows *rows) noexcept nogil:
     cdef Py_ssize_t j
-    at.strength, at.weight, at.of_sum = STRENGTH, 0, 0
+    at.strength, at.weight, at.of_sum, at.n_held = STRENGTH, 0, 0, 0
     for j in range(rows.m + 1):
         at.part[j] = 1
 
 
-cdef void hold_columns(dual_centre *at, dual_rows *rows, double weight) noexcept nogil:
+cdef void hold_columns(dual_centre *at, dual_rows *rows, double weight, const double *w) noexcept nogil:
+    # w: sum a y x, which columns that were not held have for their centre
     cdef row_tile tile
     cdef Py_ssize_t m = rows.m, i, j
-    cdef double seen = 0, whole = 0, most = weight * STRENGTH / at.strength
+    cdef double seen = 0, whole = 0, most = weight * STRENGTH / at.strength, rho
     for j in range(m):
         whole += at.column[j]
         seen += at.column[j] / (1 + min(most * at.column[j], LARGEST))
@@ -51,9 +56,15 @@ cdef void hold_columns(dual_centre *at, dual_rows *rows, double weight) noexcept
         weight = 0
         if at.weight == 0:
             return
-    at.weight = weight
+    at.weight, at.n_held = weight, 0
     for j in range(m + 1):
-        at.part[j] = 1 / (1 + min(weight * at.column[j], LARGEST))
+        if at.part[j] == 1:
+            at.centre[j], at.move[j] = w[j], 0
+        rho = min(weight * at.column[j], LARGEST)
+        at.part[j] = 1 / (1 + rho) if rho > LEAST else 1
+        if at.part[j] < 1 and (j < m or not rows.free):
+            at.held[at.n_held] = j
+            at.n_held += 1
     if weight == 0:
         return
     tile = open_tile(&rows.source, 0, rows.n_source, NULL)
@@ -77,25 +88,31 @@ cdef void sum_behind(const dual_centre *at, Py_ssize_t m, const double *w, doubl
 
 cdef double move_centre(dual_centre *at, dual_rows *rows, double seen, double total, double unbalanced,
                         double *w) noexcept nogil:
-    cdef Py_ssize_t m = rows.m, n_columns = rows.m + (not rows.free), j
-    cdef double behind, apart = 0, weight
-    at.of_sum = 0
-    for j in range(n_columns):
-        behind = w[j] + (1 / at.part[j] - 1) * (w[j] - at.centre[j])
-        apart += (w[j] - behind) * (w[j] - behind) / 2
-        at.of_sum += behind * behind
-        at.centre[j], w[j] = w[j], behind
+    cdef Py_ssize_t n_columns = rows.m + (not rows.free), j, k
+    cdef double apart = 0, along = 0, now = 0, before = 0, rho, move, weight, asks
+    for k in range(at.n_held):
+        j = at.held[k]
+        rho, move = 1 / at.part[j] - 1, w[j] - at.centre[j]
+        along += rho * move * at.move[j]
+        now += rho * move * move
+        before += rho * at.move[j] * at.move[j]
+        apart += rho * move * rho * move / 2
+        at.centre[j], at.move[j] = w[j], move
+        w[j] += rho * move
+    at.of_sum = dot(n_columns, w, w)
     if rows.free:
-        apart += at.part[m] * unbalanced * unbalanced
+        apart += at.part[rows.m] * unbalanced * unbalanced
     if at.weight > 0:
-        at.strength = min(max(at.strength * pow(HELD, 0.125 if seen > apart else -0.125), LEAST), STRENGTH)
-    weight = at.strength * max(total, 0.0) / at.column[m + 1]
+        asks = -0.75 if along > SAME_WAY * sqrt(now * before) else 0.125 if seen > apart else -0.125
+        at.strength = min(max(at.strength * pow(HELD, asks), LEAST), STRENGTH)
+    weight = at.strength * max(total, 0.0) / at.column[rows.m + 1]
     if weight > HELD * at.weight or weight < at.weight / HELD:
-        hold_columns(at, rows, weight)
-    for j in range(n_columns):
+        hold_columns(at, rows, weight, w)
+    for k in range(at.n_held):
+        j = at.held[k]
         w[j] = at.centre[j] + at.part[j] * (w[j] - at.centre[j])
     if rows.free and (at.weight > 0 or seen <= unbalanced * unbalanced):
-        w[m] += at.part[m] * unbalanced
+        w[rows.m] += at.part[rows.m] * unbalanced
     return apart
 
 

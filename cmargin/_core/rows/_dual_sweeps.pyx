@@ -31,7 +31,6 @@ cdef enum:
     NEVER = 2147483647
 
 cdef double ENOUGH = 0.7             # part of the tolerance: a sweep's gap at which a first evaluation pays off
-cdef double STRETCH = 1.0            # entries of rows swept, over columns, from which on sweeps are made to moves
 
 SWEEPS = SWEEPS_PER_EVALUATION
 # what a call ends with
@@ -54,6 +53,8 @@ cdef class DualSweeps:
         cdef double[::1] before = np.zeros(n), w_before = np.zeros(w.shape[0])
         cdef double[::1] last = np.zeros(MOVES * n), w_last = np.zeros(MOVES * w.shape[0])
         cdef double[::1] centre = np.zeros(w.shape[0]), part = np.ones(w.shape[0]), square = np.zeros(n)
+        cdef double[::1] move = np.zeros(w.shape[0])
+        cdef Py_ssize_t[::1] held = np.zeros(w.shape[0], np.intp)
         cdef double[::1] apart = np.zeros(w.shape[0]) if blocks.rows.mean != NULL else w
         cdef Py_ssize_t[::1] order = np.arange(n, dtype=np.intp), queue = np.empty(n, np.intp)
         cdef int[::1] nap = np.zeros(n, np.int32), wake = np.zeros(n, np.int32)
@@ -61,7 +62,8 @@ cdef class DualSweeps:
         self.blocks, at.rows = blocks, &blocks.rows
         self.order = order.base
         self.arrays = [a.base, w.base, before.base, w_before.base, last.base, w_last.base, apart.base, order.base,
-                       queue.base, nap.base, wake.base, stream.base, centre.base, part.base, square.base]
+                       queue.base, nap.base, wake.base, stream.base, centre.base, move.base, held.base,
+                       part.base, square.base]
         at.a, at.w, at.apart = &a[0], &w[0], &apart[0]
         at.moves.a, at.moves.w, at.moves.before, at.moves.w_before = at.a, at.w, &before[0], &w_before[0]
         at.moves.last, at.moves.w_last = &last[0], &w_last[0]
@@ -69,7 +71,8 @@ cdef class DualSweeps:
         at.n_active, at.low, at.high, at.patience = n, -INFINITY, INFINITY, patience
         at.gap = INFINITY
         at.part = ENOUGH
-        at.centre.centre, at.centre.part, at.centre.square = &centre[0], &part[0], &square[0]
+        at.centre.centre, at.centre.move, at.centre.held = &centre[0], &move[0], &held[0]
+        at.centre.part, at.centre.square = &part[0], &square[0]
         if column is not None:
             must_fit(column.shape[0] == w.shape[0] + 1 and blocks.rows.source.X.starts != NULL
                      and blocks.rows.mean == NULL, "columns of DualSweeps")
@@ -232,9 +235,10 @@ cdef void begin_sweep(dual_sweeps *at) noexcept nogil:
     for k in range(at.n_active):
         at.queue[n] = at.order[k]
         n += at.wake[at.order[k]] <= at.now
-    # beside a centre not at all, nor before the first sweep has told whether there is one
+    # where its rows have more entries than there are columns; beside a centre not at all, nor before the first sweep
+    # has told whether there is one
     at.stretches = (at.centre.column == NULL or (at.centre.weight == 0 and at.now > 1)) \
-        and (at.slow or n * at.rows.density > STRETCH) and not rests(&at.moves)
+        and (at.slow or n * at.rows.density > 1) and not rests(&at.moves)
     if n > 0:
         shuffle_places(at.queue, n, at.stream)
     if at.stretches:

@@ -1,7 +1,10 @@
 """The data source of rows that live in memory: a dense array of any strides or a CSR matrix, read where it lies."""
 
+from functools import cached_property
+
 import numpy as np
 
+from cmargin._core.rows._dual_rows import squares as row_squares
 from cmargin._core.rows._rows import Rows
 from cmargin._runtime.aligned import aligned_throughout
 from cmargin.data.arrays import dense, squares
@@ -33,7 +36,7 @@ class MemorySource(Described):
         self.dtype, self.sparse = X.dtype, self.rows.sparse
         self.entries = X.nnz if self.sparse else X.size
         self.row_is_contiguous = self.sparse or X.shape[1] <= 1 or X.strides[1] == X.itemsize
-        self._unrepeated = self._columns = self._rows_in_columns = None
+        self._unrepeated = self._columns = None
 
     # ------------------------------------------------------------ rows
 
@@ -74,7 +77,8 @@ class MemorySource(Described):
         """CSR rows over ``columns``, ascending, outside of which none has an entry; numbers are not copied."""
         X, place = self.unrepeated().X, np.empty(self.n_features, self.X.indices.dtype)
         place[columns] = np.arange(len(columns))
-        return MemorySource(type(X)((X.data, place[X.indices], X.indptr), shape=(self.n_rows, len(columns))), self.y)
+        places = place.take(X.indices, mode="clip")                   # none is outside; "raise" goes over a copy
+        return MemorySource(type(X)((X.data, places, X.indptr), shape=(self.n_rows, len(columns))), self.y)
 
     def as_dense(self):
         """All rows, float64, of either order: those that are here, not to be written to, where they are so."""
@@ -89,12 +93,16 @@ class MemorySource(Described):
         x = X.data if self.sparse else X.ravel()
         return np.einsum("i,i", x, x, dtype=float), X.shape[0]
 
-    def own_squares(self, rows):
-        """Of some CSR rows, each square of an entry over the number of all rows with an entry in its column, summed."""
-        if self._rows_in_columns is None:
-            self._rows_in_columns = np.maximum(np.bincount(self.X.indices, minlength=self.n_features), 1)
-        X = self.X[rows]
-        return X.multiply(X) @ (1 / self._rows_in_columns)
+    @cached_property
+    def _rows_in_columns(self):
+        """(n_features,) CSR rows with an entry in a column, at least 1."""
+        return np.maximum(np.bincount(self.X.indices, minlength=self.n_features), 1)
+
+    def own_squares(self, few):
+        """(few.n_rows,) of CSR rows ``few`` of these: squares of entries over `_rows_in_columns`, summed."""
+        out = np.zeros(few.n_rows)
+        row_squares(few.unrepeated().rows, 1 / self._rows_in_columns, out)
+        return out
 
     def scores(self, W):
         """(n, B) X W of weights (m, B), float64."""

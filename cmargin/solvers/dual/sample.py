@@ -16,14 +16,14 @@ class SampleOfDual:
         n, m = stats.n_rows, stats.n_features
         wanted = cost.SPARSE_ROWS_WEIGHED if stats.sparse else max(cost.SWEPT_ROWS_PER_COLUMN * m,
                                                                    n // cost.ROWS_PER_SWEPT_ROW)
-        self.picked = picked = slice(None) if n <= wanted else spread(wanted, n)
-        self.signed_weight, self.rows = signed_weight[picked], None
+        picked = slice(None) if n <= wanted else spread(wanted, n)
+        self.signed_weight, self.source, self.rows = signed_weight[picked], source.keep(picked), None
         weights = np.abs(self.signed_weight)
         if not weights.any():
             return
         try:
             with np.errstate(over="ignore"):
-                rows = source.keep(picked).dual_rows(intercept, free, weights, l2 * n / weights.sum(), loss)
+                rows = self.source.dual_rows(intercept, free, weights, l2 * n / weights.sum(), loss)
         except FloatingPointError:               # Newton's method scales columns
             return
         if rows.ridge.any():                     # else nothing costs anything beside such a penalty
@@ -44,7 +44,7 @@ class SampleOfDual:
         if self.rows is None:
             return None
         square, ridge = self.rows.square, self.rows.ridge
-        own = ridge + source.own_squares(self.picked)              # 0: an empty row of weight 0
+        own = ridge + source.own_squares(self.source)              # 0: an empty row of weight 0
         ratio = float(((square - ridge) / np.maximum(own, np.finfo(float).tiny)).mean())
         return ratio, float((square - ridge).mean() / ridge.mean())
 
