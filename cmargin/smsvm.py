@@ -118,8 +118,8 @@ class SmSVMClassifier(LinearClassifier):
         Linear constraints of the weights, ``A @ w + b >= 0``: A is an array (n_constraints, n_features), b a number or
         (n_constraints,); a few rows, as of a bound on the covariance of the scores with a column, or of an order of
         weights. The intercept is in none, and all classes have the same. They hold to rounding, and ValueError says
-        which rows contradict each other where no weights meet them. For an l2 above 0 that is one number, l1=0, no
-        groups and no bounds (which can be rows of A), up to 4,000 columns; solvers as with bounds.
+        which rows, or bounds, contradict each other where no weights meet them. For an l2 above 0 that is one number,
+        l1=0 and no groups, up to 4,000 columns and 300 bounds beside them; solvers as with bounds.
     prune : bool or float, default=False
         True: weights become 0 as long as the certified gap stays within ``tol``, of which the fit then leaves half. A
         number: within that relative gap; of tags, 0.03 leaves a quarter to four tenths. Those go first that

@@ -76,18 +76,29 @@ def refuse_by_column(estimator, what):
                          "constraints.")
 
 
-def penalty_in_columns(estimator, l2, l1, n_features):
-    """`ByColumn`, or `ElasticNet` where all columns are alike and free; ``l2``, ``l1`` (n_features,) or a number."""
-    each = {"l2": l2, "l1": l1, **{name: none if getattr(estimator, name) is None else
-                                             getattr(estimator, name) for name, none in EVERYWHERE.items()}}
-    for name, value in each.items():
+def each_of_columns(n_features, **given):
+    """(n_features,) arrays of numbers that are given once for all or column by column."""
+    for name, value in given.items():
         if np.ndim(value) and np.shape(value) != (n_features,):
             raise ValueError(f"{name!r} should be of shape ({n_features},) when an array-like is provided. Got "
                              f"{np.shape(value)}, instead.")
+    return {name: np.broadcast_to(np.asarray(value, float), (n_features,)) for name, value in given.items()}
+
+
+def bounds_of_columns(estimator, n_features):
+    """``lower`` and ``upper`` as arrays (n_features,), infinite where there are none."""
+    given = {name: none if getattr(estimator, name) is None else getattr(estimator, name)
+             for name, none in EVERYWHERE.items()}
+    return list(each_of_columns(n_features, **given).values())
+
+
+def penalty_in_columns(estimator, l2, l1, n_features):
+    """`ByColumn`, or `ElasticNet` where all columns are alike and free; ``l2``, ``l1`` (n_features,) or a number."""
+    each = each_of_columns(n_features, l2=l2, l1=l1)
+    each |= dict(zip(EVERYWHERE, bounds_of_columns(estimator, n_features), strict=True))
     of_intercept = estimator.fit_intercept and estimator.penalize_intercept
     if of_intercept and (is_array(l2) or is_array(l1)):
         raise ValueError("penalize_intercept=True needs l2 and l1 that are numbers: an intercept has none of its own.")
-    each = {name: np.broadcast_to(np.asarray(value, float), (n_features,)) for name, value in each.items()}
     if np.isinf(each["lower"]).all() and np.isinf(each["upper"]).all() and n_features \
             and np.ptp(each["l2"]) == 0 == np.ptp(each["l1"]):
         return ElasticNet(float(each["l2"][0]), float(each["l1"][0]))

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from cmargin._estimators.by_column import is_array
+from cmargin._estimators.by_column import bounds_of_columns, is_array
 from cmargin._estimators.validation import LARGEST, InvalidParameterError
 from cmargin.solvers.constraints import NOTHING, Constraints, Infeasible
 from cmargin.solvers.penalty import ByColumn
 
+MOST_BOUNDS = 300            # each is a row of A, whose multipliers take the cube of their number a step
 OF_SUMS = 1e-12              # of the sizes of what adds up to 0: what may be left by rounding
 
 
@@ -15,16 +16,16 @@ def is_constrained(estimator):
 
 
 def check_constraints(estimator):
-    """Raise unless ``constraints`` is None, or (A, b) beside one l2 above 0 and no other penalty."""
+    """Raise unless ``constraints`` is None, or (A, b) beside one l2 above 0, bounds and no other penalty."""
     if not is_constrained(estimator):
         return
     numbers_of_constraints(estimator)
     needs = {"l1": not np.any(np.asarray(estimator.l1, float)), "l1_ratio": not estimator.l1_ratio,
-             "groups": estimator.groups is None, "lower": estimator.lower is None, "upper": estimator.upper is None}
+             "groups": estimator.groups is None}
     for name, met in needs.items():
         if not met:
             raise InvalidParameterError(f"constraints= needs {name}={0 if name == 'l1' else None}; got "
-                                        f"{name}={getattr(estimator, name)!r}. Bounds can be rows of A.")
+                                        f"{name}={getattr(estimator, name)!r}.")
     if getattr(estimator, "coef_dtype", "float64") != "float64":       # a regressor has none
         raise InvalidParameterError("constraints= needs coef_dtype='float64', as weights that are rounded would miss "
                                     f"them; got {estimator.coef_dtype!r}.")
@@ -61,18 +62,29 @@ def penalty_within(estimator, l2, n_features):
     A, b = numbers_of_constraints(estimator)
     if A.shape[1] != n_features:
         raise ValueError(f"constraints has {A.shape[1]} columns but the input data X has {n_features} features.")
-    n = n_features + bool(estimator.fit_intercept and estimator.penalize_intercept)
+    n, rows = n_features + bool(estimator.fit_intercept and estimator.penalize_intercept), len(A)
+    bounds = bounds_of_columns(estimator, n_features)
+    lowest, highest = (np.flatnonzero(np.isfinite(each)) for each in bounds)
+    if len(lowest) + len(highest) > MOST_BOUNDS:
+        raise ValueError(f"constraints= takes up to {MOST_BOUNDS:,} bounds beside it; lower and upper are "
+                         f"{len(lowest) + len(highest):,}.")
+    A = np.vstack([A, np.eye(n_features)[lowest], -np.eye(n_features)[highest]])       # bounds are rows as well
+    b = np.concatenate([b, -bounds[0][lowest], bounds[1][highest]])
     try:
         found = Constraints.of(np.hstack([A, np.zeros((len(A), n - n_features))]), b)
     except Infeasible as proof:
         y = proof.multipliers
         left = np.linalg.norm(y @ A)             # y'A w >= 1 takes weights of 1 / left, or it is rounding
         shorter = f" shorter than {1 / left:.2g}" if left > OF_SUMS * (y @ np.linalg.norm(A, axis=1)) else ""
-        raise ValueError(f"No weights{shorter} meet all constraints: row{'s' * (len(y.nonzero()[0]) > 1)} "
-                         f"{', '.join(map(str, y.nonzero()[0]))} of A, times "
+        names = [*map(str, range(rows)), *(f"lower[{j}]" for j in lowest), *(f"upper[{j}]" for j in highest)]
+        at_work = y.nonzero()[0]
+        also = " and bounds" * bool(at_work[-1] >= rows)
+        raise ValueError(f"No weights{shorter} meet all constraints: row{'s' * (len(at_work) > 1)} "
+                         f"{', '.join(names[k] for k in at_work)} of A{also}, times "
                          f"{', '.join(f'{each:.6g}' for each in y[y > 0])}, add up to 0, and b to -1.") from None
-    everywhere = np.full(n, np.inf)
-    return ByColumn(np.full(n, float(l2)), np.zeros(n), -everywhere, everywhere, found)
+    bounds = [np.append(each, np.full(n - n_features, none)) for each, none in zip(bounds, (-np.inf, np.inf),
+                                                                                   strict=True)]
+    return ByColumn(np.full(n, float(l2)), np.zeros(n), *bounds, found)
 
 
 def missed_constraints(fit):

@@ -47,7 +47,7 @@ class ElasticNet:
     groups: ColumnGroups | None = None     # of columns that are held at zero together: of `GroupNorms`
 
     by_column = False
-    holds_zero = True
+    holds_zero = has_one_l2 = True
 
     @property
     def has_kinks(self):
@@ -96,7 +96,8 @@ class GroupNorms(ElasticNet):
 class ByColumn:
     """l2_j w_j^2 / 2 + l1_j |w_j| for lower_j <= w_j <= upper_j of the penalised weights, all arrays (n_penalised,).
 
-    Bounds may be infinite. ``constraints``, beside an l2 above 0 that is the same for all, and nothing else.
+    Bounds may be infinite. ``constraints``, among which bounds are once more, beside an l2 above 0 that is the same for
+    all, and no l1.
     """
 
     l2_each: np.ndarray
@@ -117,6 +118,11 @@ class ByColumn:
     def l1(self):
         """The largest of any column."""
         return float(self.l1_each.max(initial=0.0))
+
+    @property
+    def has_one_l2(self):
+        """All columns have the same, and no constraints tie them together."""
+        return self.constraints is None and np.ptp(self.l2_each) == 0
 
     @property
     def has_bound(self):
@@ -154,7 +160,7 @@ class ByColumn:
         w, n = np.array(w, float), len(self.lower)
         w[:n] = np.clip(w[:n], self.lower, self.upper)
         if self.constraints is not None:
-            w[:n] = self.constraints.nearest(w[:n])
+            w[:n] = np.clip(self.constraints.nearest(w[:n]), self.lower, self.upper)
         return w
 
     def value(self, w):

@@ -162,7 +162,7 @@ def columns_limit(stats, problem, settings):
 def has_row_unknowns(stats, problem, settings):
     """Whether a step with l1 may have the unknowns of the rows, where more columns are in use than there are rows."""
     return settings.linear_solver == "auto" and stats.here and not stats.sparse and problem.penalty.has_kinks \
-        and problem.penalty.groups is None and not problem.penalty.by_column and problem.penalty.l2 > 0 \
+        and problem.penalty.groups is None and problem.penalty.has_one_l2 and problem.penalty.l2 > 0 \
         and stats.n_rows < stats.n_features \
         and 0 < stats.n_rows <= cost.REDUCE_UP_TO_ROWS
 

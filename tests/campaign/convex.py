@@ -252,11 +252,15 @@ def draw(seed):
         drawn.offset = rng.standard_normal((n, n_problems)) * 10.0 ** rng.uniform(-2, 1)
         tags.append("offset")
     s = drawn.settings
-    if "plain" in tags and s["l1"] == 0 and "linear_solver" not in s and s["loss"] != "logistic" and rng.random() < 0.6:
+    if {"plain", "bounds"} & set(tags) and s["l1"] == 0 and s["l2"] > 0 and "linear_solver" not in s \
+            and s["loss"] != "logistic" and rng.random() < 0.6:
         q = int(rng.integers(1, 6))
         A = rng.standard_normal((q, p)) * (rng.random((q, p)) < rng.choice([0.3, 1.0]))
         A[np.arange(q), rng.integers(p, size=q)] += 1                         # no row of zeros
-        s["constraints"] = np.vstack([A, -A[:1]]), 10.0 ** rng.uniform(-4, 1, q + 1)
+        A, met = np.vstack([A, -A[:1]]), np.zeros(p)                          # at weights within the bounds
+        for name, nearest in (("lower", np.maximum), ("upper", np.minimum)):
+            met = met if s.get(name) is None else nearest(met, s[name])
+        s["constraints"] = A, 10.0 ** rng.uniform(-4, 1, q + 1) - A @ met
         tags.append("constraints")
     return drawn
 

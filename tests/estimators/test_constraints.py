@@ -244,6 +244,33 @@ def test_bounds_can_be_rows():
     np.testing.assert_allclose(by_rows.coef_, by_bounds.coef_, atol=1e-3)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_bounds_beside_constraints_are_rows_of_theirs(loss):
+    rng = np.random.default_rng(3)
+    lower, upper = np.where(np.arange(30) % 3, -0.05, -np.inf), np.full(30, 0.2)
+    upper[4] = lower[4]                                               # a weight that is given
+    for bounds in ({"lower": 0}, {"upper": 0.1}, {"lower": lower, "upper": upper}):
+        low, high = (np.broadcast_to(bounds.get(name, none), 30) for name, none in (("lower", -np.inf),
+                                                                                    ("upper", np.inf)))
+        A = np.vstack([FAIR[0], np.eye(30)[np.isfinite(low)], -np.eye(30)[np.isfinite(high)]])
+        b = np.concatenate([np.broadcast_to(FAIR[1], len(FAIR[0])), -low[np.isfinite(low)], high[np.isfinite(high)]])
+        beside = SmSVMClassifier(l2=1e-3, tol=1e-7, loss=loss, constraints=FAIR, **bounds)
+        rows = SmSVMClassifier(l2=1e-3, tol=1e-7, loss=loss, constraints=(A, b)).fit(X_bc, y_bc)
+        for _ in range(2):                                            # the second from weights that miss them
+            beside.fit(X_bc, y_bc)
+            assert beside.duality_gap_[0] <= 1e-7 and meets(beside, *FAIR)
+            assert (beside.coef_ >= low).all() and (beside.coef_ <= high).all()
+            np.testing.assert_allclose(beside.objective_, rows.objective_, rtol=2e-7)
+            assert ((beside.coef_[0] == low) | (beside.coef_[0] == high)).sum() > 3
+            beside.coef_ = rng.standard_normal((1, 30))
+            beside.set_params(warm_start=True)
+
+
+def test_bounds_beside_constraints_are_so_many_at_most():
+    with pytest.raises(ValueError, match="constraints= takes up to 300 bounds beside it; lower and upper are 400"):
+        SmSVMClassifier(constraints=(np.ones((1, 200)), 0), lower=-1, upper=1).fit(np.eye(200), np.arange(200) % 2)
+
+
 def test_what_is_always_met_changes_nothing():
     plain = SmSVMClassifier(l2=1e-3, tol=1e-7).fit(X_bc, y_bc)
     for A, b in ((np.zeros((2, 30)), [0, 1]), (np.ones((1, 30)), 1e6)):
@@ -371,8 +398,9 @@ ROW = np.eye(30)[:1]
     ({"constraints": (np.vstack([ROW, 0 * ROW]), [0, -2])}, "No weights meet all constraints: row 1 of A, times 0.5,"),
     ({"constraints": (ROW, 0), "l1": 1e-3}, "constraints= needs l1=0"),
     ({"constraints": (ROW, 0), "l1_ratio": 0.5}, "constraints= needs l1_ratio=None"),
-    ({"constraints": (ROW, 0), "lower": 0}, "constraints= needs lower=None; got lower=0. Bounds can be rows of A"),
-    ({"constraints": (ROW, 0), "upper": 0}, "constraints= needs upper=None"),
+    ({"constraints": (np.abs(ROW), -1), "upper": 0},
+     r"No weights meet all constraints: rows 0, upper\[0\] of A and bounds, times 1, 1, add up to 0, and b to -1"),
+    ({"constraints": (ROW, 0), "lower": np.zeros(4)}, r"'lower' should be of shape \(30,\) when an array-like"),
     ({"constraints": (ROW, 0), "groups": np.arange(30)}, "constraints= needs groups=None"),
     ({"constraints": (ROW, 0), "l2": 0}, "constraints= needs l2 above 0"),
     ({"constraints": (ROW, 0), "C": np.inf}, "constraints= needs l2 above 0"),

@@ -11,7 +11,7 @@ from cmargin._core.losses._losses cimport facts_of
 from cmargin._core.losses._point cimport loss_of
 from cmargin._core.newton.direction._chord cimport serves_all_rows
 from cmargin._core.newton._asking cimport PAUSE, Driver
-from cmargin._core.penalties._penalties cimport LinearConstraints, has_bound, has_kinks, has_paths, take_penalty
+from cmargin._core.penalties._penalties cimport LinearConstraints, has_bound, has_kinks, take_penalty
 from cmargin._core.penalties._penalty cimport BY_COLUMN, penalty_t
 from cmargin._core.util._serialise cimport copied, restore, serialised, span
 from cmargin._core.util._clock cimport seconds
@@ -105,8 +105,9 @@ cdef class Newton(Driver):
             at.sampled.in_use, at.sampled.filled = products_limit == 0, 1
             at.pcg.products_limit, at.curvature.mean = products_limit or sampled.products_limit, mean_curvature
         at.pcg.in_use = by_cg
-        at.l1_block.wide = has_kinks(&at.penalty.user) and at.p > at.limits.l1_block_columns and not by_cg
-        at.l1_block.rows_serve = at.l1_block.wide and at.penalty.user.l2 > 0 and has_paths(&at.penalty.user) \
+        at.l1_block.wide = has_kinks(&at.penalty.user) and at.p > at.limits.l1_block_columns and not by_cg \
+            and at.penalty.user.constraints.n == 0           # whose multipliers say which columns rest
+        at.l1_block.rows_serve = at.l1_block.wide and at.penalty.user.l2 > 0 \
             and getattr(source, "has_unknowns", False)
         begin_rule(&at.smoothing, width, settings.smoothing, decay, settings.tol)
         at.bound.objective, at.bound.best_dual, at.point.predicted = result.objective, result.dual, INFINITY

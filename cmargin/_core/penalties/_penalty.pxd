@@ -37,7 +37,7 @@ cdef struct penalty_t:           # sum over all columns but a free one of (l2/2)
     column_groups groups         # of GROUP_NORMS
     const double *lower          # (n,) bounds, infinite where there are none; of BY_COLUMN, of others NULL
     const double *upper          # (n,)
-    linear_constraints constraints       # of BY_COLUMN with one l2 for all and nothing else
+    linear_constraints constraints       # of BY_COLUMN with one l2 for all; bounds are among them
 
 
 cdef inline penalty_t penalty_of(double l2, double l1) noexcept nogil:

@@ -12,9 +12,12 @@ d(u) has in use: one of rows, however many columns there are (the semismooth New
 Optim. 2018, there for the lasso). X_J X_J' is kept from step to step, and a column that comes into use or goes out of
 it adds or takes its part. Between m(d(u)) and its minimum lies at most the gap m + psi, sum D (u / D - z)^2 / 2.
 
+Within bounds d(u) + w is soft(v, l1) / l2 between them, psi has the conjugate of that, and J the columns at no bound.
+
 An intercept that is not penalised has its own condition, sum u + g_b = 0, and is the multiplier of that.
 """
 
+from cmargin._core.penalties._penalty cimport penalty_t
 from cmargin._core.rows._pass_state cimport row_unknowns
 from cmargin._core.rows._tiles cimport row_source
 
@@ -23,8 +26,9 @@ cdef struct row_model:
     # ---- the problem
     double n                     # sum s
     bint free                    # the intercept, the last column, is not penalised
-    double l2
+    double l2                    # the same for all
     double l1
+    const penalty_t *penalty     # has the l1 of each column, and BY_COLUMN its bounds
     const double *g              # (p,) gradient at w, that of l2 with it
     const double *w              # (p,)
     # ---- what is wanted

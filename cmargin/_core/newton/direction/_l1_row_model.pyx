@@ -5,7 +5,9 @@ from libc.math cimport fabs, sqrt
 from libc.string cimport memset
 
 from cmargin._core.linalg._blas cimport TRANS, dot, potrf, potrs, syrk
+from cmargin._core.penalties._by_column cimport own_minimum
 from cmargin._core.penalties._elastic_net cimport soft_threshold
+from cmargin._core.penalties._penalty cimport BY_COLUMN
 from cmargin._core.rows._pass_state cimport PANEL, TILE
 from cmargin._core.rows._rows cimport value_at
 from cmargin._core.rows._tiles cimport open_tile, row_tile, tile_add_rows, tile_products
@@ -35,6 +37,21 @@ cdef void add_combination(const row_source *source, double *scratch, const doubl
 
 # ---------------------------------------------------------------- columns in use
 
+cdef inline double minimum_of(const row_model *at, Py_ssize_t j, double v) noexcept nogil:
+    # of the penalty of column j less v x
+    if at.penalty.kind == BY_COLUMN:
+        return own_minimum(at.penalty, j, v)
+    return soft_threshold(v, at.l1) / at.l2
+
+
+cdef inline bint is_loose(const row_model *at, Py_ssize_t j, double v) noexcept nogil:
+    # whether that moves with v: it is neither at 0, under an l1 weight, nor at a bound
+    if at.penalty.kind == BY_COLUMN:
+        return fabs(v) > at.penalty.l1_each[j] \
+            and at.penalty.lower[j] < own_minimum(at.penalty, j, v) < at.penalty.upper[j]
+    return fabs(v) > at.l1
+
+
 cdef void add_columns(row_unknowns *of, const row_source *source, Py_ssize_t n_moved, double sign) noexcept nogil:
     # gram += sign times the sum of x_j x_j' over the columns `moved`
     cdef Py_ssize_t n = source.X.n_rows, m = source.X.n_features, first = 0, k, i, a, j, row
@@ -49,12 +66,12 @@ cdef void add_columns(row_unknowns *of, const row_source *source, Py_ssize_t n_m
         first += PANEL
 
 
-cdef Py_ssize_t list_moved(row_unknowns *of, Py_ssize_t n_soft, double l1, bint into) noexcept nogil:
+cdef Py_ssize_t list_moved(const row_model *at, row_unknowns *of, bint into) noexcept nogil:
     # columns that come into use, or those that go out of it
     cdef Py_ssize_t j, found = 0
     cdef bint wanted, used
-    for j in range(n_soft):
-        wanted, used = fabs(of.slope[j]) > l1, of.used[j]
+    for j in range(at.n_soft):
+        wanted, used = is_loose(at, j, of.slope[j]), of.used[j]
         if wanted == into and used != into:
             of.moved[found], of.used[j] = j, into
             found += 1
@@ -65,14 +82,14 @@ cdef void follow_columns(row_model *at, row_unknowns *of, const row_source *sour
     # `gram` of the columns that are in use now; anew where less of it stays than goes
     cdef Py_ssize_t n = source.X.n_rows, j, wanted = 0, goes = 0
     for j in range(at.n_soft):
-        wanted += <bint> (fabs(of.slope[j]) > at.l1)
-        goes += <bint> (of.used[j] != 0 and not fabs(of.slope[j]) > at.l1)
+        wanted += is_loose(at, j, of.slope[j])
+        goes += <bint> (of.used[j] != 0 and not is_loose(at, j, of.slope[j]))
     if goes >= of.n_used - goes:
         memset(of.gram, 0, n * n * sizeof(double))
         memset(of.used, 0, at.n_soft)
     else:
-        add_columns(of, source, list_moved(of, at.n_soft, at.l1, False), -1.0)
-    add_columns(of, source, list_moved(of, at.n_soft, at.l1, True), 1.0)
+        add_columns(of, source, list_moved(at, of, False), -1.0)
+    add_columns(of, source, list_moved(at, of, True), 1.0)
     of.n_used = wanted
 
 
@@ -120,10 +137,11 @@ cdef double step_of_model(row_model *at, row_unknowns *of, const row_source *sou
     cdef Py_ssize_t j, used = 0
     cdef double x, value = 0
     for j in range(at.n_soft):
-        x = soft_threshold(of.slope[j], at.l1) / at.l2
+        x = minimum_of(at, j, of.slope[j])
         used += x != 0
         at.d[j] = x - at.w[j]
-        value += (at.g[j] + at.l2 * at.d[j] / 2) * at.d[j] + at.l1 * (fabs(x) - fabs(at.w[j]))
+        value += (at.g[j] + at.l2 * at.d[j] / 2) * at.d[j] \
+            + at.penalty.l1_each[j] * (fabs(x) - fabs(at.w[j]))
     if at.free:
         at.d[at.p - 1] = 0
     multiply(source, of.tile, at.d, of.product)
@@ -190,8 +208,8 @@ cdef double slope_at(const row_model *at, const row_unknowns *of, double linear,
     bend[0] = curvature
     for j in range(at.n_soft):
         v = of.slope[j] - t * of.change[j]
-        if fabs(v) > at.l1:
-            slope -= soft_threshold(v, at.l1) / at.l2 * of.change[j]
+        slope -= minimum_of(at, j, v) * of.change[j]
+        if is_loose(at, j, v):
             bend[0] += of.change[j] * of.change[j] / at.l2
     return slope
 

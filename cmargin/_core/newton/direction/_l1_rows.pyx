@@ -10,6 +10,7 @@ from cmargin._core.newton._state cimport ASK_EVALUATE, ASK_ROW_MODEL, FOUND, act
 from cmargin._core.newton.direction._block cimport choose_columns, model_tol
 from cmargin._core.newton.direction._l1_row_model cimport row_model
 from cmargin._core.newton.direction._system cimport MODEL_ROUNDS, all_finite
+from cmargin._core.penalties._penalties cimport is_held, place_after
 
 
 cdef bint is_next_in_rows(const newton_state *at) noexcept nogil:
@@ -17,7 +18,7 @@ cdef bint is_next_in_rows(const newton_state *at) noexcept nogil:
     if not at.l1_block.rows_serve:
         return False
     for j in range(at.p):
-        used += at.point.w[j] + at.point.d[j] != 0
+        used += not is_held(&at.penalty.step, j, place_after(&at.penalty.step, j, at.point.w[j], at.point.d[j]))
     return used > at.problem.n_rows
 
 
@@ -29,7 +30,7 @@ cdef void choose_unknowns(newton_state *at) noexcept nogil:
 cdef action_id begin_rows(newton_state *at) noexcept nogil:
     cdef row_model *model = &at.l1_block.model
     model.n, model.free = at.problem.n, at.penalty.step.free >= 0
-    model.l2, model.l1 = at.penalty.step.l2, at.penalty.step.l1
+    model.l2, model.l1, model.penalty = at.penalty.step.l2, at.penalty.step.l1, &at.penalty.step
     model.g, model.w, model.d = at.point.g, at.point.w, at.point.d
     # a round takes two reads at most, and three are taken beside rounds or follow those in vain
     model.most = <int> max(0.0, min(<double> MODEL_ROUNDS, (reads_for_products(at) - 3) / 2))
