@@ -23,7 +23,9 @@ from cmargin._estimators.progress import note_of
 from cmargin._estimators.slnd_fit import (
     ONE_CLASS,
     automatic_loss,
+    check_penalty,
     fit_optimum,
+    is_penalised,
     not_invertible,
     refuse_penalty,
     ridge_if_better,
@@ -35,7 +37,6 @@ from cmargin._estimators.slnd_path import SLNDPath, fit_slnd_path
 from cmargin._estimators.validation import (
     COUNT,
     INT_MAX,
-    NOT_NEGATIVE,
     POSITIVE,
     InvalidParameterError,
     check_parameter,
@@ -116,6 +117,15 @@ class SLNDClassifier(TrainedByParts):
     checkpoint : path, `cmargin.Checkpoint` or None, default=None
         File that keeps the state of `fit`: the same call in another process resumes from it, to the same bits. It is
         removed when a fit ends, and stays where time or an interrupt ended it. `partial_fit` keeps none.
+    l1 : float, default=0.0
+        Multinomial: add ``l1 sum |coef_|`` and go to the certified optimum, as with ``l2``, which may be 0 then; rows
+        in memory. ``sklearn.linear_model.LogisticRegression`` has ``l1 = l1_ratio / (C n)`` and ``l2 = (1 - l1_ratio) /
+        (C n)``. Of two classes, whose one row of weights is the difference of two, the optimum is LogisticRegression's.
+    l1_ratio : float or None, default=None
+        In place of ``l1``, with an ``l2``, which stays what it is: ``l1 = l2 * l1_ratio / (1 - l1_ratio)``, below 1.
+    groups : {"classes"} or None, default=None
+        "classes": the weights of a column in all classes are zero together or not at all, by ``l1`` times the sum of
+        the columns' norms in place of absolute values, as glmnet with ``type.multinomial="grouped"``.
 
     Attributes
     ----------
@@ -140,15 +150,16 @@ class SLNDClassifier(TrainedByParts):
     sampled_prior_ : (n_problems,) array
         Share of the positives among the rows visited.
     objective_, duality_gap_ : float
-        With ``l2``: the objective, and its certified relative distance from the minimum.
+        With ``l2`` or ``l1``: the objective, and its certified relative distance from the minimum.
     n_iter_ : int
-        Passes done; Newton steps with ``l2``.
+        Passes done; Newton steps with ``l2`` or ``l1``.
     n_passes_ : float
         Reads of the data, in reads of all of it, H and the whitening included.
     history_ : dict of arrays, one entry a pass
         pass, class (-1: all), passes (reads of the data), seconds, seconds_hessian, seconds_whiten, seconds_steps (all
         cumulative), objective (mean loss before each step), error (share of rows that were wrong then), step, visits.
-        With ``l2``, one entry a Newton step: class, passes, seconds, objective, gap (an estimate), products.
+        With ``l2``, one entry a Newton step: class, passes, seconds, objective, gap (an estimate), products; with
+        ``l1`` one each time that all columns are read, its gap certified, products those of the models in between.
     n_features_in_ : int
         Columns of X in the last fit.
     feature_names_in_ : (n_features,) array
@@ -180,7 +191,8 @@ class SLNDClassifier(TrainedByParts):
                  max_passes: int = 10, tol: float | None = None, l2: float = 0.0, fit_intercept: bool = True,
                  class_weight: ClassWeight = None, warm_start: bool = False, max_time: float | None = None,
                  random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0,
-                 callback: Callback = None, checkpoint: CheckpointFile = None) -> None:
+                 callback: Callback = None, checkpoint: CheckpointFile = None, l1: float = 0.0,
+                 l1_ratio: float | None = None, groups: str | None = None) -> None:
         self.loss = loss
         self.rank = rank
         self.tail = tail
@@ -202,6 +214,9 @@ class SLNDClassifier(TrainedByParts):
         self.verbose = verbose
         self.callback = callback
         self.checkpoint = checkpoint
+        self.l1 = l1
+        self.l1_ratio = l1_ratio
+        self.groups = groups
 
     _losses = ("auto", "multinomial", *CALIBRATED)
     _joint = MultinomialRun          # what trains all classes at once
@@ -232,8 +247,9 @@ class SLNDClassifier(TrainedByParts):
     def _refuse_over_places(self, how):
         if self.step_size == "theory":
            raise ValueError(f"{type(self).__name__}: step_size='theory' does not go {how} yet.")
-        if self._penalised and self.l2 > 0:
-           raise ValueError(f"{type(self).__name__}: l2 > 0 does not go {how} yet; use l2=0, or SmSVMClassifier.")
+        if is_penalised(self):
+           raise ValueError(f"{type(self).__name__}: {'l2' if self.l2 > 0 else 'l1'} > 0 does not go {how} yet; use "
+                            "l2=0 and l1=0, or SmSVMClassifier.")
 
     def _train_over_places(self, source, begin, checkpointer):
         agreed = source.agreed
@@ -284,7 +300,7 @@ class SLNDClassifier(TrainedByParts):
         check_parameter(self, "max_passes", self.max_passes, integer=COUNT)
         check_parameter(self, "tol", self.tol, real=POSITIVE, none=True)
         if self._penalised:
-           check_parameter(self, "l2", self.l2, real=NOT_NEGATIVE)
+           check_penalty(self)
         check_parameter(self, "average", self.average, flag=True)
         self._check_shared()
         if self.step_size == "theory" and self.hessian_refresh is not None:
@@ -351,7 +367,7 @@ class SLNDClassifier(TrainedByParts):
         lists = ClassLists.from_indicator(Y, self.negatives_per_positive)
         loss = self._loss_for(classes, codes, source, None if start is None else self._loss_trained)
         about = self._about(lists, weight, classes, codes is None, loss, in_parts and start is not None, signs)
-        if self._penalised and self.l2 > 0:
+        if is_penalised(self):
            refuse_penalty(self, loss, in_parts)
            units, result = InUnits(source), fit_optimum(self, source, codes, weight, about, begin, checkpointer)
         else:
@@ -454,6 +470,8 @@ class BSNClassifier(SLNDClassifier):
         As in `SLNDClassifier`.
     fit_intercept, class_weight, warm_start, max_time, random_state, n_jobs, verbose, callback, checkpoint
         As in `SLNDClassifier`.
+    l1, l1_ratio, groups
+        As in `SLNDClassifier`.
 
     Attributes
     ----------
@@ -477,10 +495,12 @@ class BSNClassifier(SLNDClassifier):
                  max_passes: int = 10, tol: float | None = None, l2: float = 0.0, fit_intercept: bool = True,
                  class_weight: ClassWeight = None, warm_start: bool = False, max_time: float | None = None,
                  random_state: RandomState = None, n_jobs: int | None = None, verbose: int = 0,
-                 callback: Callback = None, checkpoint: CheckpointFile = None) -> None:
+                 callback: Callback = None, checkpoint: CheckpointFile = None, l1: float = 0.0,
+                 l1_ratio: float | None = None, groups: str | None = None) -> None:
         super().__init__(
             loss=loss, rank=rank, tail=tail, hessian_samples=hessian_samples, curvature=curvature,
             hessian_refresh=hessian_refresh, negatives_per_positive=negatives_per_positive, step_size=step_size,
             average=average, max_passes=max_passes, tol=tol, l2=l2, fit_intercept=fit_intercept,
             class_weight=class_weight, warm_start=warm_start, max_time=max_time, random_state=random_state,
-            n_jobs=n_jobs, verbose=verbose, callback=callback, checkpoint=checkpoint)
+            n_jobs=n_jobs, verbose=verbose, callback=callback, checkpoint=checkpoint, l1=l1, l1_ratio=l1_ratio,
+            groups=groups)

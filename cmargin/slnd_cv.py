@@ -20,7 +20,7 @@ from cmargin._estimators.search.base import PenaltySearch, refuse_ranks
 from cmargin._estimators.search.folds import splits, warn_of_lacking
 from cmargin._estimators.search.multinomial import PathSearchRun, Rows, path_grid_of
 from cmargin._estimators.search.scoring import Scoring
-from cmargin._estimators.slnd_fit import refuse_one_class, refuse_penalty
+from cmargin._estimators.slnd_fit import refuse_l1, refuse_one_class, refuse_penalty
 from cmargin._estimators.validation import POSITIVE, check_data, check_parameter, check_verbose
 from cmargin._runtime.fit_slots import FitSlot
 from cmargin.data.open_here import source_of
@@ -227,6 +227,7 @@ class SLNDClassifierCV(PenaltySearch):
         path_grid_of(self, lambda: 1.0)
         estimator = clone(self._estimator).set_params(l2=1.0)
         estimator._check_parameters()
+        refuse_l1(estimator, "SLNDClassifierCV")
         if estimator.checkpoint is not None:
             raise ValueError("The fits of a search take no checkpoint of their own; give it to SLNDClassifierCV.")
         X, y, sample_weight = check_data(self, X, y, sample_weight)

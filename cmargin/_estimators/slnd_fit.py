@@ -7,10 +7,12 @@ import numpy as np
 
 from cmargin._core.util._openmp import effective_n_threads
 from cmargin._estimators.progress import say
-from cmargin._estimators.validation import InvalidParameterError
+from cmargin._estimators.smsvm_fit import l1_over_l2
+from cmargin._estimators.validation import NOT_NEGATIVE, InvalidParameterError, check_parameter
 from cmargin.data.memory.shared_start import sample_rows
 from cmargin.solvers import cost
-from cmargin.solvers.multinomial.newton import ABSENT, Settings, solve
+from cmargin.solvers.multinomial.by_columns import ColumnRun
+from cmargin.solvers.multinomial.newton import ABSENT, Run, Settings, solve
 from cmargin.solvers.sgd.class_lists import ClassShares
 from cmargin.solvers.sgd.multinomial import MultinomialRun
 from cmargin.solvers.sgd.remote_run import ClassesOverFiles, MultinomialOnDevice, MultinomialOverFiles
@@ -29,7 +31,7 @@ def automatic_loss(estimator, classes, codes, source, before):
     ``codes`` None: labels do not exclude each other. ``source`` None: weights were set by hand, or a batch has no rows
     that count; then the cost is none. ``before``: loss of the fit to go on from, which other rows do not change.
     """
-    penalised = estimator._penalised and estimator.l2 > 0
+    penalised = is_penalised(estimator)
     n, fewest = len(classes), 2 if penalised else 3          # to an optimum, two are as many
     if codes is None or n < fewest or estimator.step_size == "theory":
         return "logistic"
@@ -139,15 +141,53 @@ def right(estimator, X, truth, weight):
 
 # ---------------------------------------------------------------- the penalised multinomial optimum, certified
 
+def check_penalty(estimator):
+    """Raise unless ``l2``, ``l1``, ``l1_ratio`` and ``groups`` are what they must be."""
+    check_parameter(estimator, "l2", estimator.l2, real=NOT_NEGATIVE)
+    check_parameter(estimator, "l1", estimator.l1, real=NOT_NEGATIVE)
+    check_parameter(estimator, "groups", estimator.groups, options=("classes",), none=True)
+    ratio = estimator.l1_ratio
+    check_parameter(estimator, "l1_ratio", ratio, real=(NOT_NEGATIVE[0], 1.0, "[0.0, 1.0]"), none=True)
+    if ratio is not None and estimator.l1 > 0:
+        raise InvalidParameterError(f"Give l1 or l1_ratio, not both; got l1={estimator.l1!r} and l1_ratio={ratio!r}.")
+    if ratio and not (ratio < 1 and estimator.l2 > 0):
+        raise InvalidParameterError(f"l1_ratio={ratio!r} says which l1 goes with an l2 above 0, and l1_ratio=1 that "
+                                    f"there is none; got l2={estimator.l2!r}. Give l1 and l2.")
+
+
+def penalties_of(estimator):
+    """(l2, l1) of the optimum that the estimator goes to; 0 where it goes to none."""
+    if not estimator._penalised:
+        return 0.0, 0.0
+    l2, ratio = float(estimator.l2), estimator.l1_ratio
+    return l2, float(estimator.l1) if ratio is None else l2 * l1_over_l2(ratio)
+
+
+def is_penalised(estimator):
+    return any(penalties_of(estimator))
+
+
+def named_penalty(estimator):
+    """What says so, for a sentence: "l2=0.1"."""
+    return f"l2={estimator.l2!r}" if estimator.l2 > 0 else f"l1={estimator.l1!r}"
+
+
+def refuse_l1(estimator, what):
+    """Raise where there is an l1, of which ``what`` is no part."""
+    if penalties_of(estimator)[1] > 0:
+        raise InvalidParameterError(f"{what} needs l1=0 and no l1_ratio: what fits prove of other penalties is of l2 "
+                                    "alone. Fit SLNDClassifier with warm_start=True at one penalty after the other.")
+
+
 def refuse_penalty(estimator, loss, partial):
-    """Raise where ``l2`` > 0 has nothing to mean."""
+    """Raise where ``l2`` or ``l1`` above 0 has nothing to mean."""
     if partial:
-        raise InvalidParameterError("partial_fit takes no l2: a penalised optimum is one of all rows.")
+        raise InvalidParameterError("partial_fit takes no l2 and no l1: a penalised optimum is one of all rows.")
     if loss != "multinomial":
         why = "an indicator or step_size='theory'"
         stands = f", which 'auto' is with {why}" if estimator.loss == "auto" else ""
         raise InvalidParameterError(
-            f"l2={estimator.l2!r} needs loss='multinomial' and classes that exclude each other; got "
+            f"{named_penalty(estimator)} needs loss='multinomial' and classes that exclude each other; got "
             f"loss={loss!r}{stands}. SmSVMClassifier(loss='logistic', l2=...) has the penalised logistic loss.")
 
 
@@ -163,7 +203,8 @@ def fit_optimum(estimator, source, codes, weight, about, begin, checkpointer):
     ``codes``: (n,) places in the classes; ``weight``: (n,) of mean 1 or None; ``about``: what is known of the classes.
     """
     n_classes = len(about["classes_"])
-    settings = optimum_settings(estimator, float(estimator.l2), n_classes, estimator._deadline(begin))
+    l2, l1 = penalties_of(estimator)
+    settings = optimum_settings(estimator, l2, n_classes, estimator._deadline(begin), l1)
     start = _a_row_each(estimator.coef_.astype(float), estimator._last_intercept) if estimator._goes_on else None
     store = partial(_store, estimator, about=about)
 
@@ -172,13 +213,15 @@ def fit_optimum(estimator, source, codes, weight, about, begin, checkpointer):
                 f"{last['seconds']:.2f} s")
 
     result, interruption = solve(source, codes, weight, n_classes, settings, start,
-                                 estimator._watch(store, line), checkpointer)
+                                 estimator._watch(store, line), checkpointer, ColumnRun if l1 > 0 else Run)
     return result, interruption, store, partial(_shortfall, estimator, settings.tol)
 
 
-def optimum_settings(estimator, l2, n_classes, deadline):
+def optimum_settings(estimator, l2, n_classes, deadline, l1=0.0):
     """`Settings` of the estimator at another l2."""
+    grouped = l1 > 0 and estimator.groups is not None
     return Settings(
+        l1=l1 * (2**0.5 if n_classes == 2 and grouped else 1), grouped=grouped,
         l2=l2 * (2 if n_classes == 2 else 1),                            # `_a_row_each`
         tol=TOL if estimator.tol is None else float(estimator.tol),
         fit_intercept=bool(estimator.fit_intercept), n_threads=effective_n_threads(estimator.n_jobs), deadline=deadline)
@@ -219,7 +262,7 @@ def _shortfall(estimator, tol, result):
     gap = f"a relative duality gap of {result.gap:.1e}" if np.isfinite(result.gap) else "no gap evaluated"
     weights = "; the weights are those of a ridge regression of all classes" if result.from_ridge else ""
     return (f"{type(estimator).__name__} stopped at {reason} with {gap} where tol={tol:g} was asked{weights}. Try a "
-            f"larger tol{longer}, scaled features, or a larger l2.")
+            f"larger tol{longer}, scaled features, or a larger {'l2' if estimator.l2 > 0 else 'l1'}.")
 
 
 def _store(estimator, result, about):

@@ -9,7 +9,14 @@ from cmargin._core.util._fp_control import StandardArithmetic
 from cmargin._estimators.base import open_data
 from cmargin._estimators.labels import code_labels
 from cmargin._estimators.progress import say, warn_at_caller, warn_of
-from cmargin._estimators.slnd_fit import a_fit, optimum_settings, refuse_one_class, refuse_penalty, weights_of
+from cmargin._estimators.slnd_fit import (
+    a_fit,
+    optimum_settings,
+    refuse_l1,
+    refuse_one_class,
+    refuse_penalty,
+    weights_of,
+)
 from cmargin._estimators.validation import POSITIVE, given_penalties, is_real
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.clock import TimeUp
@@ -131,6 +138,7 @@ def fit_slnd_path(estimator, X, y, sample_weight=None, *, l2s=None, Cs=None, n_l
     for name in ("callback", "checkpoint"):
         if getattr(estimator, name) is not None:
             raise ValueError(f"A path takes no {name} yet; its fits are short, and max_time keeps what is done.")
+    refuse_l1(estimator, "A path")
     begin, e = perf_counter(), clone(estimator).set_params(l2=1.0, warm_start=False)
     with StandardArithmetic(), open_data(e, X, y, sample_weight) as (source, weight, _):
         if source.agreed is not None or not source.in_memory:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from cmargin._estimators.joint_fit import JOINT_OF_TWO, OF_INDICATOR
+from cmargin._estimators.slnd_fit import penalties_of
 from cmargin._estimators.smsvm_fit import penalty_of, settings_of
 from cmargin._estimators.validation import InvalidParameterError
 from cmargin.cli import estimators
@@ -74,14 +75,17 @@ def _pursuit(estimator, stats, problem):
 
 
 def _slnd(estimator, stats, n_classes, exclude):
-    loss, l2 = estimator.loss, float(estimator.l2)
+    loss, (l2, l1) = estimator.loss, penalties_of(estimator)
     if loss == "auto":
         many = n_classes > cost.MULTINOMIAL_CLASSES and not softmax_is_cheap(stats, n_classes)
-        loss = "logistic" if n_classes < (2 if l2 else 3) or (many and not l2) or not exclude else "multinomial"
-    problem = ProblemStats(Loss(loss), ElasticNet(l2), stats.n_features,
+        fewest, many = (2, False) if l2 + l1 else (3, many)
+        loss = "logistic" if n_classes < fewest or many or not exclude else "multinomial"
+    problem = ProblemStats(Loss(loss), ElasticNet(l2, l1), stats.n_features,
                            1 if n_classes == 2 and exclude else n_classes)
     yield description(stats, problem, f"{n_classes} classes together" if loss == "multinomial" else None)
-    if l2:
+    if l1:
+        yield f"1. {STAGES['columns']}, as l1 is above 0."
+    elif l2:
         yield f"1. {STAGES['optimum']}, as l2 is above 0."
     else:
         together = loss == "multinomial"

@@ -106,6 +106,9 @@ class DataSource(Protocol):
     def softmax_pass(self, labels, weight, n_classes, intercept, n_threads):
         """`SoftmaxPass`: the multinomial problem of ``labels``, (n_rows,) of 0 .. n_classes - 1."""
 
+    def class_columns(self, columns, labels, weight, n_classes, intercept, n_threads, grouped):
+        """`ClassColumns`: the same of some ``columns``, with their quadratic model; in memory."""
+
     def shared_start(self, labels, weights, intercept, l2, loss):
         """Weights of all problems from one factor of a sample of rows, and their mean losses (`SharedStart`)."""
 

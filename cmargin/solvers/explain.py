@@ -23,6 +23,7 @@ STAGES = {
     "pursuit": "Newton steps on all rows",
     "passes": "Stochastic passes",
     "optimum": "Penalised optimum of the multinomial loss, by Newton's method",
+    "columns": "Penalised optimum of the multinomial loss, by Newton steps on the columns that count",
     "path": "Penalised optima of the multinomial loss, their strength judged on rows left out",
     "refit": "Passes over all rows",
     "again": "Passes over all rows again, in another order",

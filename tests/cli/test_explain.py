@@ -109,3 +109,9 @@ def test_the_joint_hinge_is_explained_with_its_penalty(capsys):
     given = ["--set", "multi_class=crammer_singer", "--set", "C=1"]
     lines = explained(capsys, "--rows", "100", "--columns", "5", "--classes", "3", *given)
     assert "3 classes together" in lines[0] and "l2=0.01," in lines[0] and "joint hinge" in lines[1]
+
+
+def test_l1_of_the_multinomial_form_is_explained(capsys):
+    lines = explained(capsys, "--method", "slnd", "--rows", "900", "--columns", "50", "--classes", "5",
+                      "--set", "l1=0.1")
+    assert "l1=0.1" in lines[0] and "columns that count, as l1 is above 0" in lines[1]

@@ -26,6 +26,7 @@ from cmargin._core.newton.direction._conjugate_gradients import conjugate_gradie
 from cmargin._core.newton.direction._l1_model import model_minimum
 from cmargin._core.penalties import _penalties
 from cmargin._core.rows import _dual_evaluate, _line_sums
+from cmargin._core.rows._column_model import ColumnModel
 from cmargin._core.rows._dual_evaluate import smooth_minimum
 from cmargin._core.rows._dual_rows import DualBlocks
 from cmargin._core.rows._dual_sweeps import WISHES, DualSweeps

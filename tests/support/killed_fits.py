@@ -40,6 +40,7 @@ FAMILIES = {                                           # on dense and on CSR row
     "slnd": SLNDClassifier(loss="logistic", max_passes=5, hessian_refresh=2, **SEED),
     "multinomial": SLNDClassifier(max_passes=9, **SEED),
     "optimum": SLNDClassifier(l2=1e-6, tol=1e-8),
+    "optimum with l1": SLNDClassifier(l1=1e-4, tol=1e-8),
     "smsvm": SmSVMClassifier(l2=1e-4),
     "l1": SmSVMClassifier(l1=1e-3, loss="logistic"),
     "dual": SmSVMClassifier(linear_solver="dual", C=1.0),

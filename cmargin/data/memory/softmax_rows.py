@@ -76,6 +76,15 @@ class SoftmaxRowPass:
         value, _, gradient = self._run(what, V, self.scores, self.probs)
         return value, gradient
 
+    def look(self, V):
+        """Risk, mean entropy of the probabilities and gradient at V, whose scores are kept; a read."""
+        return self._run(RISK, V, self.scores, self.probs)
+
+    def look_after(self, step):
+        """The same after a ``step`` along the change of the scores that `scores_at` has left; half a read."""
+        self.scores += step * self.change
+        return self._run(RISK_OF_SCORES, np.zeros((self.n_columns, self.n_classes)), self.scores, self.probs)
+
     def exact(self, V, least=1e-14, n_corrections=4):
         """Everything in float64, at V with its intercepts moved to where their gradient vanishes; one read.
 

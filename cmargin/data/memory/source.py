@@ -8,6 +8,7 @@ from cmargin._core.rows._dual_rows import squares as row_squares
 from cmargin._core.rows._rows import Rows
 from cmargin._runtime.aligned import aligned_throughout
 from cmargin.data.arrays import dense, squares
+from cmargin.data.memory.class_columns import ClassColumns
 from cmargin.data.memory.dual_rows import DualRows
 from cmargin.data.memory.joint_rows import JointRows
 from cmargin.data.memory.lane_rows import LaneRows
@@ -176,6 +177,9 @@ class MemorySource(Described):
 
     def softmax_pass(self, labels, weight, n_classes, intercept, n_threads):
         return SoftmaxRowPass(self, labels, weight, n_classes, intercept, n_threads)
+
+    def class_columns(self, columns, labels, weight, n_classes, intercept, n_threads, grouped):
+        return ClassColumns(self.unrepeated(), columns, labels, weight, n_classes, intercept, n_threads, grouped)
 
     def shared_start(self, labels, weights, intercept, l2, loss):
         return SharedStart(self, labels, weights, intercept, l2, loss)

@@ -66,10 +66,12 @@ class Settings:
     certified: bool = True
     deadline: float | None = None       # on the clock of `time.perf_counter`
     n_threads: int = 1
+    l1: float = 0.0                     # above 0: by `ColumnRun`, and l2 may be 0
+    grouped: bool = False               # l1 weighs norms of columns, of the weights in all classes
 
     def __post_init__(self):
-        if not (np.isfinite(self.l2) and self.l2 > 0):
-            raise ValueError(f"l2 must be positive and finite for an optimum to exist, got {self.l2}")
+        if not (np.isfinite(self.l2 + self.l1) and self.l2 + self.l1 > 0 and min(self.l2, self.l1) >= 0):
+            raise ValueError(f"l2 or l1 must be positive and finite for an optimum to exist, got {self.l2}, {self.l1}")
         if not self.tol > 0:
             raise ValueError(f"tol must be positive, got {self.tol}")
 
@@ -93,7 +95,8 @@ class Result:
     history: dict = field(default_factory=lambda: {name: [] for name in MULTINOMIAL_OPTIMUM})
 
 
-def solve(source, labels, weight, n_classes, settings, start=None, on_step=None, checkpointer=NO_CHECKPOINTER):
+def solve(source, labels, weight, n_classes, settings, start=None, on_step=None, checkpointer=NO_CHECKPOINTER,
+          kind=None):
     """Minimise P over the rows of ``source``, from ``start``, a pair (W, bias), or None.
 
     ``labels`` (n_rows,) are 0 .. n_classes - 1; a class without rows gets weights 0 and an intercept that keeps it from
@@ -101,13 +104,13 @@ def solve(source, labels, weight, n_classes, settings, start=None, on_step=None,
     `Result` so far after every Newton step, and stops the run by a true answer. Returns the `Result`, and the
     KeyboardInterrupt that ended the run, `Deferred` until the result is stored, or None.
     """
-    return Optima(source, labels, weight, n_classes, settings, start).found(on_step, checkpointer)
+    return Optima(source, labels, weight, n_classes, settings, start, kind).found(on_step, checkpointer)
 
 
 class Optima:
     """Of one set of rows at one penalty and then, from there, at another one; parameters are those of `solve`."""
 
-    def __init__(self, source, labels, weight, n_classes, settings, start=None):
+    def __init__(self, source, labels, weight, n_classes, settings, start=None, kind=None):
         labels = np.asarray(labels, dtype=np.int64)
         s = np.ones(len(labels)) if weight is None else np.asarray(weight, dtype=np.float64)
         if not (np.all(np.isfinite(s)) and np.all(s >= 0) and s.sum() > 0):
@@ -116,7 +119,7 @@ class Optima:
         self.n_classes, self.met = n_classes, np.flatnonzero(np.bincount(labels, s, n_classes) > 0)
         place = np.zeros(n_classes, np.int64)
         place[self.met] = np.arange(len(self.met))
-        self.run = Run(source, place[labels], s, len(self.met), settings)
+        self.run = (kind or Run)(source, place[labels], s, len(self.met), settings)
         if start is not None:
             self.run.begin_at(start[0][self.met], start[1][self.met])
 
