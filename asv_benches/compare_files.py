@@ -1,10 +1,11 @@
 """Rows in files: evaluations beside those in memory, sizes of a chunk, and a file trained on with little memory.
 
-    python asv_benches/compare_files.py [--part evaluations|chunks|fits|near|large] [--rows N] [--folder FOLDER]
-                                        [--data FOLDER] [--seeds N]
+    python asv_benches/compare_files.py [--part evaluations|chunks|fits|working_set|searches|large] [--rows N]
+                                        [--folder FOLDER] [--data FOLDER] [--seeds N]
 
 ``working_set`` counts passes over class 2 of covtype, which --data FOLDER holds, with and without steps of the rows
-near the hinge, every second seed in another order of the rows.
+near the hinge, every second seed in another order of the rows. ``searches`` counts reads of a file of 100,000 of its
+rows by paths of 100 penalties and by searches of these in five folds, beside what their fits count in memory.
 ``evaluations``, ``chunks`` and ``fits`` read a file of 432 MB that is in the page cache. ``large``, only when asked
 for, makes 20,000,000 x 54 float32 rows (4.3 GB; ``--rows`` makes it another number) in a temporary folder, under FOLDER
 if given, trains on them to a certified 1e-4, and lets scikit-learn's SGDClassifier.partial_fit go over the same file to
@@ -23,11 +24,12 @@ from unittest.mock import patch
 import numpy as np
 from sklearn.preprocessing import scale
 
-from cmargin import MarginPursuitClassifier, SmSVMClassifier
+from cmargin import MarginPursuitClassifier, SmSVMClassifier, SmSVMClassifierCV, smsvm_path
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data import open_rows
 from cmargin.data.files import open_files
 from cmargin.data.files import source as file_source
+from cmargin.data.files.source import FileSource
 from cmargin.datasets import load
 from cmargin.solvers import cost
 from measure.limits import best_of
@@ -150,6 +152,26 @@ def working_set(folder, options):
 
 # ---------------------------------------------------------------- a large file, in processes of their own
 
+def searches(folder, options):
+    data, rows, grid, tol = load("covtype", folder=options.data), [], np.geomspace(1e-1, 1e-6, 100), 1e-3
+    y = data.y == np.unique(data.y)[1]
+    for loss in ("hinge", "squared_hinge", "logistic"):
+        counted = []
+        for seed in range(options.seeds):
+            some = np.random.default_rng(seed).permutation(len(y))[:100_000]
+            here = scale(data.X[some].astype(float)).astype(np.float32)
+            np.save(folder / "some.npy", here)
+            there, reads = open_files(folder / "some.npy", in_memory=False), []
+            with patch.object(FileSource, "let_go", lambda source, reads=reads: reads.append(source.reads)):
+                smsvm_path(there, y[some], l2s=grid, loss=loss, tol=tol)
+            search = SmSVMClassifierCV(grid, estimator=SmSVMClassifier(loss=loss, tol=tol))
+            counted.append([smsvm_path(here, y[some], l2s=grid, loss=loss, tol=tol).n_passes, sum(reads),
+                            search.fit(here, y[some]).n_passes_, search.fit(there, y[some]).n_passes_])
+        rows += [[loss, name, *of(counted, axis=0)] for name, of in (("median", np.median), ("worst", np.max))]
+    yield table("100,000 rows of covtype, class 2, 100 penalties: reads",
+                ["loss", "", "path, memory", "path, file", "search, memory", "search, file"], rows)
+
+
 def peak():
     """The most memory that this process has had resident, in bytes."""
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
@@ -206,7 +228,8 @@ def large(options):
              theirs["epochs"], theirs["resident"] / 1e9]])
 
 
-PARTS = {"evaluations": evaluations, "chunks": chunks, "fits": fits, "working_set": working_set, "large": large}
+PARTS = {"evaluations": evaluations, "chunks": chunks, "fits": fits, "working_set": working_set,
+         "searches": searches, "large": large}
 
 
 def main(arguments=None):
