@@ -18,6 +18,7 @@ from cmargin._estimators.targets import ResidualLoss, Targets
 from cmargin._estimators.validation import NOT_NEGATIVE, POSITIVE, check_parameter, check_set_by_hand
 from cmargin.data.arrays import dense, is_sparse
 from cmargin.data.containers import label_array, weight_array
+from cmargin.data.device.arrays import namespace_of, on_device
 from cmargin.data.open_here import opened
 
 LOSSES = ("epsilon_insensitive", "quantile", "squared_epsilon_insensitive", "huber")
@@ -93,6 +94,10 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         Share of the l1 penalty, in place of ``l1``, as in `SmSVMClassifier`.
     constraints : (A, b) or None, default=None
         Linear constraints of the weights of every target, ``A @ w + b >= 0``, as in `SmSVMClassifier`.
+    non_crossing : bool, default=False
+        Of several quantiles, `predict` puts the predictions of every row in the order of the quantiles: a lower one is
+        nowhere above a higher one, and their pinball losses add up to no more, whatever the target (Chernozhukov,
+        Fernandez-Val and Galichon 2010). ``coef_``, ``objective_`` and ``duality_gap_`` are as without it.
 
     Attributes
     ----------
@@ -141,7 +146,7 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
                  n_jobs: int | None = None, verbose: int = 0, callback: Callback = None,
                  checkpoint: CheckpointFile = None, delta: float = 1.0, groups: Any = None,
                  lower: ByColumn | None = None, upper: ByColumn | None = None,
-                 l1_ratio: float | None = None, constraints: Any = None) -> None:
+                 l1_ratio: float | None = None, constraints: Any = None, non_crossing: bool = False) -> None:
         self.loss = loss
         self.epsilon = epsilon
         self.quantile = quantile
@@ -167,6 +172,7 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         self.upper = upper
         self.l1_ratio = l1_ratio
         self.constraints = constraints
+        self.non_crossing = non_crossing
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -192,6 +198,7 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         check_parameter(self, "linear_solver", self.linear_solver, options=SOLVERS)
         check_parameter(self, "subset_growth", self.subset_growth, options=("auto",), none=True)
         check_parameter(self, "penalize_intercept", self.penalize_intercept, flag=True)
+        check_parameter(self, "non_crossing", self.non_crossing, flag=True)
         self._check_shared()
 
     def _levels(self):
@@ -294,8 +301,23 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         """<w, x> + b of every row: (n_samples,), or (n_samples, n_targets) where y had columns or there are several
         quantiles."""
         X = self._check_rows(X)
-        found = as_given(X, self._scores(X))
+        found = as_given(X, self._in_order(self._scores(X)))
         return found[:, 0] if np.ndim(self.intercept_) == 0 else found
+
+    @property
+    def _rearranges(self):
+        return self._several and getattr(self, "non_crossing", False)        # models saved before have none
+
+    def _in_order(self, scores):
+        """Each row's, the lowest for the lowest quantile, where ``non_crossing`` says so."""
+        if not self._rearranges:
+            return scores
+        order = np.argsort(np.argsort(self._levels(), kind="stable"), kind="stable").tolist()
+        if on_device(scores):
+            xp = namespace_of(scores)
+            scores = xp.sort(scores, axis=1)
+            return xp.stack([scores[:, place] for place in order], axis=1)
+        return np.sort(scores, axis=1)[:, order]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 on ``X`` and ``y``, over several targets the mean; ValueError with several quantiles, which predict one.
@@ -316,6 +338,8 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
         from sklearn.linear_model import LinearRegression  # heavy, and few need it
 
         check_is_fitted(self)
+        if self._rearranges:
+            raise ValueError("to_sklearn needs non_crossing=False: predictions that are put in order are not linear.")
         twin = LinearRegression()
         twin.coef_ = np.array(dense(self._weight_rows))
         twin.intercept_ = np.copy(self.intercept_)[()]

@@ -289,13 +289,40 @@ def test_one_warning_says_how_far_a_fit_came():
     np.testing.assert_allclose(found.objective_, expected, rtol=1e-12)
 
 
+def test_quantiles_in_order_cost_no_more_on_any_row():
+    rng = np.random.default_rng(5)
+    X, t = made_up()
+    levels = [0.9, 0.4, 0.5, 0.6, 0.1]                       # in any order
+    plain = SmSVMRegressor("quantile", quantile=levels, l2=1e-3).fit(X, t)
+    ordered = SmSVMRegressor("quantile", quantile=levels, l2=1e-3, non_crossing=True).fit(X, t)
+    assert np.array_equal(plain.coef_, ordered.coef_) and np.array_equal(plain.objective_, ordered.objective_)
+    far = 30 * rng.standard_normal((200, X.shape[1]))
+    before, after = plain.predict(far), ordered.predict(far)
+    rising = np.argsort(levels)
+    assert np.any(np.diff(before[:, rising]) < 0) and np.all(np.diff(after[:, rising]) >= 0)
+    assert np.array_equal(np.sort(before), np.sort(after))
+    for target in (0.0, before[:, 0], 100 * rng.standard_normal(200)):
+        def loss(found, target=target):
+            r = np.reshape(target, (-1, 1)) - found
+            return np.maximum(np.multiply(levels, r), (np.array(levels) - 1) * r).sum(axis=1)
+
+        assert np.all(loss(after) <= loss(before) * (1 + 1e-12) + 1e-9)
+    with pytest.raises(ValueError, match="to_sklearn needs non_crossing=False"):
+        ordered.to_sklearn()
+    one = SmSVMRegressor("quantile", quantile=0.3, non_crossing=True).fit(X, t)
+    assert one.predict(X).shape == (len(t),) and np.allclose(one.to_sklearn().predict(X), one.predict(X))
+    del ordered.non_crossing                                  # a model saved before
+    assert np.array_equal(ordered.predict(far), before)
+
+
 # ---------------------------------------------------------------- bad input
 
 @pytest.mark.parametrize("parameters, said", [
     ({"loss": "hinge"}, "'loss' parameter"), ({"epsilon": -0.1}, "'epsilon' parameter"),
     ({"epsilon": np.nan}, "'epsilon' parameter"), ({"loss": "quantile", "quantile": 1.0}, "'quantile' parameter"),
     ({"quantile": [0.5, 0.0]}, "'quantile' parameter"), ({"quantile": []}, "'quantile' parameter"),
-    ({"quantile": "0.5"}, "'quantile' parameter"), ({"linear_solver": "qr"}, "'linear_solver' parameter"),
+    ({"quantile": "0.5"}, "'quantile' parameter"), ({"non_crossing": "yes"}, "'non_crossing' parameter"),
+    ({"linear_solver": "qr"}, "'linear_solver' parameter"),
     ({"l2": 1.0, "C": 1.0}, "Give l2 or C"), ({"linear_solver": "cg", "l1": 1.0}, "needs l1=0")])
 def test_bad_parameters_are_refused(parameters, said):
     with pytest.raises(ValueError, match=said):
