@@ -1,14 +1,14 @@
 """Many labels: seconds, precision at 1, 3 and 5 and size of SmSVM's model, beside LinearSVC one label after the other.
 
     python asv_benches/compare_labels.py [--data FOLDER] [--sets bibtex delicious eurlex] [--turns 5] [--threads 1]
-                                         [--labels N] [--seed 0] [--prune 0.03 0.1] [--peers linearsvc libmultilabel
+                                         [--labels N] [--seed 0] [--prune True 0.03] [--peers linearsvc libmultilabel
                                          omikuji]
 
 Squared hinge, C = 1, rows of length 1, certified 1e-3; LinearSVC with its defaults but tol=0.1. Processor time, the
 median of turns that all take one after the other in one process; and reads of X per label, which no machine changes.
-``--prune``: SmSVM also with ``coef_dtype="float32"`` and that ``prune``. Where they are installed, LibMultiLabel's
-one-vs-rest with its defaults, and Omikuji with its own, which are three trees; its data go through a file, whose
-reading counts. The size of a model is that of its weights, of Omikuji's that of its folder.
+``--prune``: SmSVM also with ``coef_dtype="float32"`` and ``prune=True``, or that number. Where they are installed,
+LibMultiLabel's one-vs-rest with its defaults, and Omikuji with its own, which are three trees; its data go through a
+file, whose reading counts. The size of a model is that of its weights, of Omikuji's that of its folder.
 ``eurlex``: a made-up set of EUR-Lex's shape, 15,500 rows of 5,000 tf-idf columns with some 230 entries each, 3,956
 labels in power law, 5 a row; LinearSVC is timed on one label in a hundred of it. ``--labels``: no more than so many.
 """
@@ -208,7 +208,7 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--labels", type=int)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--prune", type=float, nargs="*", default=[0.03, 0.1])
+    parser.add_argument("--prune", type=lambda text: text == "True" or float(text), nargs="*", default=[True, 0.03])
     parser.add_argument("--peers", nargs="*", default=["linearsvc", "libmultilabel", "omikuji"])
     options = parser.parse_args()
     warnings.simplefilter("ignore")

@@ -33,10 +33,10 @@ def check_stored(estimator):
 
 
 def within(estimator):
-    """The relative gap within which weights may go, or None: none do."""
+    """The relative gap within which weights may go; infinity: `ShareKept` says which do, None: none do."""
     prune = getattr(estimator, "prune", False)           # a regressor has none
     if isinstance(prune, (bool, np.bool_)):
-        return float(estimator.tol) if prune else None
+        return np.inf if prune else None
     return float(prune)
 
 
@@ -72,7 +72,7 @@ class BatchPruning:
     """What follows a `Batch` whose weights may go: they go, and those that are left are trained again, by turns.
 
     Training again gives back a part of what the zeros cost, most of it with labels of few rows, for which more weights
-    go next time. It ends after the fifth time, or where fewer than a twentieth of the weights went.
+    go the second time, the last.
     """
 
     def __init__(self, rows, positives, most, max_steps):
@@ -82,10 +82,9 @@ class BatchPruning:
     def after(self, batch):
         """The next `Batch` of the same problems, or None: ``batch.proven`` then is of the weights to keep."""
         best, times = self.best.get(batch.lo, (batch.proven, 0))
-        left = np.count_nonzero(best.w)
         if times:
             best = self._better(best, batch.proven)
-        if times == 5 or (times and np.count_nonzero(best.w) > 0.95 * left):
+        if times == 2:
             batch.proven = best
             self.best.pop(batch.lo)
             return None
@@ -118,30 +117,57 @@ class BatchPruning:
 
 # ---------------------------------------------------------------- a problem that was solved alone
 
-def keep_alone(fit, c):
-    """Prune, or round, the weights of problem ``c`` of a `SmSVMFit`, which is at its end, and keep them."""
-    result, most, dtype = fit.results[c], within(fit.estimator), dtype_of(fit.estimator)
-    penalty, loss = fit.problem.penalty, fit.problem.loss
-    b, y = result.w[fit.m:], fit.labels[c]
-    s = np.ones(fit.n) if fit.weights is None else fit.weights
+class Alone:
+    """Problem ``c`` of a `SmSVMFit`, which is at its end, at other weights (m, 1)."""
 
-    def at(W):
-        value, slope, curvature = np.empty((3, fit.n))
-        margins = y * (fit.source.scores(W.astype(float))[:, 0] + b.sum())
+    def __init__(self, fit, c):
+        self.fit, self.c, self.result = fit, c, fit.results[c]
+        self.b, self.y = self.result.w[fit.m:], fit.labels[c]
+        self.s = np.ones(fit.n) if fit.weights is None else fit.weights
+
+    def rounded(self):
+        """Its weights as they are stored."""
+        dtype = dtype_of(self.fit.estimator)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.clip(self.result.w[:self.fit.m, None], -LARGEST[dtype], LARGEST[dtype]).astype(dtype)
+
+    def objective(self, W):
+        """(1,)"""
+        fit = self.fit
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = self.s @ self._at(W)[0] / fit.n
+            return np.array([value + fit.problem.penalty.value(np.append(W[:, 0], self.b)[:fit.free])])
+
+    def bend(self, W):
+        """(m, 1) curvature in every weight; of a loss without curvature, rows with a slope stand for it."""
+        fit = self.fit
+        with np.errstate(over="ignore", invalid="ignore"):
+            _, slope, curvature = self._at(W)
+            bend = self.s * (curvature if curvature.any() else slope != 0)
+            return fit.problem.penalty.l2 + fit.source.sums_of_squares(bend[:, None]) / fit.n
+
+    def _at(self, W):
+        """(3, n) value, slope and curvature of the loss of every row."""
+        loss = self.fit.problem.loss
+        value, slope, curvature = np.empty((3, self.fit.n))
+        margins = self.y * (self.fit.source.scores(W.astype(float))[:, 0] + self.b.sum())
         evaluate(loss.id, margins, value, slope, curvature, *loss.numbers)
         return value, slope, curvature
 
-    def objective(W):
-        return np.array([s @ at(W)[0] / fit.n + penalty.value(np.append(W[:, 0], b)[:fit.free])])
+    def keep(self, W):
+        fit, result = self.fit, self.result
+        result.objective = float(self.objective(W)[0])
+        if result.status in ("converged", "decrement") and result.gap > max(fit.estimator.tol, fit.prune or 0.0):
+            result.status = "rounded"
+        fit.kept.keep(self.c, W[:, 0], self.b.sum())
 
-    with np.errstate(over="ignore", invalid="ignore"):
-        W = np.clip(result.w[:fit.m, None], -LARGEST[dtype], LARGEST[dtype]).astype(dtype)
-        if most is not None:
-            _, slope, curvature = at(W)                  # of a loss without curvature, rows with a slope stand for it
-            bend = s * (curvature if curvature.any() else slope != 0)
-            bend = penalty.l2 + fit.source.sums_of_squares(bend[:, None]) / fit.n
-            W = pruned(W, bend, objective, largest_objective([result.dual], most))
-        result.objective = float(objective(W)[0])
-    if result.status in ("converged", "decrement") and result.gap > max(fit.estimator.tol, most or 0.0):
-        result.status = "rounded"
-    fit.kept.keep(c, W[:, 0], b.sum())
+
+def keep_alone(fit, c):
+    """Prune, or round, the weights of problem ``c`` of a `SmSVMFit`, which is at its end, and keep them."""
+    alone = Alone(fit, c)
+    W = alone.rounded()
+    if fit.prune is not None and fit.prune < 1:
+        most = largest_objective([alone.result.dual], fit.prune)
+        with np.errstate(over="ignore", invalid="ignore"):
+            W = pruned(W, alone.bend(W), alone.objective, most)
+    alone.keep(W)

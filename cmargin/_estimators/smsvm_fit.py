@@ -27,6 +27,7 @@ from cmargin._estimators.linear_constraints import (
 )
 from cmargin._estimators.progress import say
 from cmargin._estimators.pruned import dtype_of, keep_alone, refuse_stored, stores_as_usual, training_tol, within
+from cmargin._estimators.share_kept import ShareKept
 from cmargin._estimators.together import solve_all_together
 from cmargin._estimators.validation import NOT_NEGATIVE, InvalidParameterError, check_parameter
 from cmargin._runtime.blas_threads import single_threaded_blas
@@ -193,6 +194,7 @@ class SmSVMFit:
         refuse(about, self.settings, source.describe())
         self.shared = Shared(source, self.problem, about, weights, self.intercept)
         self.shared.learn(self.settings)
+        self.share = ShareKept(self) if self.prune == np.inf else None
 
     def _loss(self):
         """`Loss` of the problems; where they differ, of the first."""
@@ -259,8 +261,12 @@ class SmSVMFit:
             else:
                 side_by_side((self.ways(c, 1, parts) for c in range(n_classes)), self.n_threads, "stopped",
                              self.interrupted.set, parts=parts)
+            if self.share is not None:
+                self.share.finish()
         finally:
             self.use_the_start()
+            if self.share is not None:
+                self.share.leave()
 
     def _one_by_one(self):
         """Whether one class is solved after the other, by all threads: the dual's sweeps have no use for several."""
@@ -351,7 +357,7 @@ class SmSVMFit:
         yield from self._ways(c, n_threads, parts)
         self.results[c].passes += self.in_vain.pop(c, 0)
         if c not in self.kept.kept and self.results[c].status not in UNFINISHED and not stores_as_usual(self.estimator):
-            keep_alone(self, c)
+            keep_alone(self, c) if self.share is None else self.share.hear_alone(c)
         on_class = getattr(self.estimator, "_on_class", None)
         if on_class is not None:
             on_class(self.results[c].gap)

@@ -24,8 +24,11 @@ def solve_all_together(fit):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             rows = fit.source.lane_rows(fit.weights, l2, l2_bias, len(fit.labels))
             positives, most = fit.labels.columns(), most_steps(settings.max_passes)
-            pruning = None if fit.prune is None else BatchPruning(rows, positives, fit.prune, most)
-            solve_together(rows, positives, settings.tol, most, fit.n_threads, fit._between_slices,
+            if fit.share is not None:
+                fit.share.rows = rows
+            elif fit.prune is not None:
+                pruning = BatchPruning(rows, positives, fit.prune, most)
+            solve_together(rows.batches(positives, settings.tol, most), fit.n_threads, fit._between_slices,
                            lambda batch: hear(fit, batch, pruning))
     except BaseException:
         fit.interrupted.set()
@@ -41,7 +44,7 @@ def hear(fit, batch, pruning=None):
     """The problems of a `Batch` have come to their end; the next batch of them, where weights may go, or None."""
     if pruning is not None and (following := pruning.after(batch)) is not None:
         return following
-    proven = batch.proven
+    proven, share = batch.proven, fit.share
     for c, w in enumerate(proven.w, batch.lo):
         at = c - batch.lo
         result, tell = fit.results[c], fit._teller(c)
@@ -51,11 +54,17 @@ def hear(fit, batch, pruning=None):
             fit.in_vain[c] = result.passes                           # it begins anew, alone
             result.objective, result.dual, result.passes = np.inf, 0.0, 0.0
             continue
-        fit.kept.keep(c, w, proven.b[at])
+        if share is None:
+            fit.kept.keep(c, w, proven.b[at])
+        else:
+            share.together.add(c)
         result.n_iter, result.width, result.status = int(proven.steps[at]), 0.0, "converged"
         seconds = fit.clock.seconds
         result.history = [[result.passes, seconds, seconds, 0.0, 0.0, result.objective, result.gap, 1.0, 0.0,
                            np.count_nonzero(w), proven.active[at]]]
         if tell is not None:
             tell(result)
+    if share is not None:
+        good = np.array([fit.results[c].status == "converged" for c in range(batch.lo, batch.hi)])
+        share.hear_together(np.arange(batch.lo, batch.hi)[good], proven.of(good))
     return None

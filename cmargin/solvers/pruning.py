@@ -6,6 +6,43 @@ together.
 """
 
 import numpy as np
+import scipy.sparse as sp
+
+
+class Costliest:
+    """Of the weights of many problems, ``shape`` (k, m), the ``n`` that cost most alone, in whatever order they come.
+
+    No more than 2 n are held, and those of the problems that come.
+    """
+
+    def __init__(self, shape, n):
+        self.shape, self.n, self.least, self.held, self.parts = shape, n, 0.0, 0, []
+
+    def add(self, problems, W, bend):
+        """Weights ``W`` (B, m) of ``problems`` (B,) and the curvature ``bend`` (B, m) of their objectives in each."""
+        cost = np.where(W == 0, -1, bend * np.square(W, dtype=float) / 2)
+        found = np.flatnonzero(cost >= self.least)
+        at, places = np.divmod(found.astype(np.int32), self.shape[1])
+        self.parts.append((cost.ravel()[found], problems.astype(np.int32)[at], places, W[at, places]))
+        self.held += len(at)
+        if self.held > 2 * self.n:
+            self._drop()
+
+    def _drop(self):
+        parts = [np.concatenate(each) for each in zip(*self.parts, strict=True)]
+        if len(parts[0]) > self.n:
+            self.least = np.partition(parts[0], -self.n)[-self.n]
+            stay = np.flatnonzero(parts[0] >= self.least)
+            parts = [each[stay] for each in parts]
+        self.held, self.parts = len(parts[0]), [parts]
+
+    def chosen(self):
+        """They, as a CSR matrix; where several cost the same, those of the first problems and columns."""
+        if self.parts:
+            self._drop()
+        cost, problems, places, w = self.parts[0] if self.parts else np.empty((4, 0))
+        stay = np.lexsort((places, problems, -cost))[:self.n] if len(cost) > self.n else slice(None)
+        return sp.csr_matrix((w[stay], (problems[stay], places[stay])), shape=self.shape)
 
 
 def pruned(W, bend, objective, allowed):

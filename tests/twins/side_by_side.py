@@ -15,7 +15,8 @@ def solve(X, y, s, l2, inverse, l2_bias, tol, most):
         gradient = l2 * w - X.T @ (2 * s * u * y) / n
         value = l2 * (w @ w) / 2 + (l2_bias or 0) * b**2 / 2 + (s * u**2).sum() / n
         steps += 1
-        if gradient @ gradient <= 2 * l2 * tol * value or steps >= most:
+        gap = gradient @ gradient / (2 * l2 * value)
+        if gap <= tol or steps >= most or (3 * steps >= most and gap > tol**(steps / most)):
             return w, b, steps
         z = inverse @ gradient
         beta = max(0.0, z @ (gradient - before) / length) if length > 0 and t != 0 else 0.0

@@ -17,6 +17,7 @@ cdef extern from "_lanes.h" nogil:
     void lane_dots(Py_ssize_t m, const float *A, const float *B, double *sums) noexcept
     void lane_turn(Py_ssize_t m, const float *beta, const float *Z, float *D) noexcept
     void lane_mask(Py_ssize_t m, const float *M, float *A) noexcept
+    void lane_keep(Py_ssize_t n, const float *keep, float *A) noexcept
     void lane_scale(Py_ssize_t m, const float *scale, const float *G, float *Z) noexcept
     void proven_line(Py_ssize_t n, const double *T, const float *Y, const double *s, const double *b,
                      double *sums) noexcept
@@ -63,6 +64,7 @@ cdef struct lane_batch:
     Py_ssize_t last
     Py_ssize_t next
     Py_ssize_t proving               # the first that has no certificate yet
+    bint proven                      # whether they are to have one
     batch_stage stage
     # ---- (m, LANES) and (n, LANES); numbers for every lane
     float *W

@@ -15,10 +15,12 @@ t and b exact along every line:
     stored: scores, the best b, slopes shrunk on the heavier side until they balance, and their bound.
 """
 
+from copy import copy
+
 import numpy as np
 
 from libc.float cimport FLT_EPSILON
-from libc.math cimport INFINITY, fabs, isfinite
+from libc.math cimport INFINITY, fabs, isfinite, pow
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memset
 
@@ -52,26 +54,34 @@ cdef void back(lane_batch *at, const float *R, float *out) noexcept nogil:
 # ---------------------------------------------------------------- lanes
 
 cdef void open_lane(lane_batch *at, Py_ssize_t lane) noexcept nogil:
-    # the next problem from w = 0, its first direction the weights to start from, or nothing: rows are negative then
+    # the next problem from w = 0, its first direction the weights to start from, or nothing: rows are negative then;
+    # its numbers of rows and columns are 0 (`clear_lanes`)
     cdef Py_ssize_t label = at.next if at.next < at.last else -1, i
-    cdef int64_t place
     at.label[lane], at.steps[lane], at.fresh[lane], at.given[lane] = label, 0, True, False
     at.t[lane] = at.b[lane] = at.beta[lane] = 0
-    for i in range(at.rows.n):
-        at.Y[i * LANES + lane] = -1
-        at.T[i * LANES + lane] = at.Q[i * LANES + lane] = 0
-    for i in range(at.rows.m):
-        at.W[i * LANES + lane] = at.D[i * LANES + lane] = 0
     if label < 0:
         return
     at.next += 1
-    for place in range(at.positive_starts[label], at.positive_starts[label + 1]):
-        at.Y[at.positives[place] * LANES + lane] = 1
+    put_signs(at, lane, 1)
     if at.start != NULL:
         at.given[lane] = True
         for i in range(at.rows.m):
             at.D[i * LANES + lane] = at.start[label * at.rows.m + i]
             at.M[i * LANES + lane] = at.D[i * LANES + lane] != 0
+
+
+cdef void put_signs(lane_batch *at, Py_ssize_t lane, float y) noexcept nogil:
+    # of the rows that have the lane's label
+    cdef int64_t place
+    for place in range(at.positive_starts[at.label[lane]], at.positive_starts[at.label[lane] + 1]):
+        at.Y[at.positives[place] * LANES + lane] = y
+
+
+cdef void clear_lanes(lane_batch *at, const float *keep) noexcept nogil:
+    # lanes that have 0 in ``keep``, else 1, for the next problems
+    lane_keep(at.rows.n, keep, at.T)
+    lane_keep(at.rows.m, keep, at.W)
+    lane_keep(at.rows.m, keep, at.D)
 
 
 cdef void close_lane(lane_batch *at, Py_ssize_t lane) noexcept nogil:
@@ -82,6 +92,7 @@ cdef void close_lane(lane_batch *at, Py_ssize_t lane) noexcept nogil:
         w[j] = at.W[j * LANES + lane]
     at.b_of[label] = at.b[lane]
     at.steps_of[label] = at.steps[lane]
+    put_signs(at, lane, -1)
 
 
 # ---------------------------------------------------------------- a step
@@ -151,7 +162,8 @@ cdef bint is_over(lane_batch *at, Py_ssize_t lane, double square, double norm) n
     cdef double value = at.l2 * norm / 2 + at.l2_bias * at.b[lane] * at.b[lane] / 2 + at.loss[lane] / at.rows.n
     cdef double gap = square / (2 * at.l2 * value) if square > 0 else 0
     cdef bint stuck = at.steps[lane] > 1 and at.fresh[lane] and at.t[lane] == 0
-    return stuck or gap <= at.tol or not isfinite(gap) or at.steps[lane] >= at.most
+    cdef bint late = 3 * at.steps[lane] >= at.most and gap > pow(at.tol, <double> at.steps[lane] / at.most)
+    return stuck or gap <= at.tol or not isfinite(gap) or late or at.steps[lane] >= at.most
 
 
 cdef void turn(lane_batch *at) noexcept nogil:
@@ -194,8 +206,10 @@ cdef void step(lane_batch *at) noexcept nogil:
     # along the lines, and where to go next; lanes whose problems are over have others, and no direction yet
     cdef double square[LANES]
     cdef double norm[LANES]
-    cdef Py_ssize_t m = at.rows.m, n = at.rows.n, lane, j
-    cdef bint at_work = False
+    cdef float keep[LANES]
+    cdef bint over[LANES]
+    cdef Py_ssize_t m = at.rows.m, n = at.rows.n, lane, n_over = 0
+    cdef bint at_work = False, unknown = False
     search(at)
     lane_slopes(n, at.T, at.Q, at.Y, at.s_single, at.t, at.b, at.R)
     back(at, at.R, at.G)
@@ -205,20 +219,30 @@ cdef void step(lane_batch *at) noexcept nogil:
     lane_dots(m, at.G, at.G, square)
     lane_dots(m, at.W, at.W, norm)
     for lane in range(LANES):
+        keep[lane], over[lane] = 1, False
         if at.label[lane] < 0:
             continue
         at.steps[lane] += 1
         at_work = True
-        if at.given[lane] or is_over(at, lane, square[lane], norm[lane]):
-            if not at.given[lane]:
-                close_lane(at, lane)
+        over[lane] = not at.given[lane] and is_over(at, lane, square[lane], norm[lane])
+        if over[lane]:
+            close_lane(at, lane)
+            n_over += 1
+        if at.given[lane] or over[lane]:
+            keep[lane], unknown = 0, True
+    if unknown:
+        lane_keep(m, keep, at.G)                             # it stays where it is until its slopes are known
+    if n_over > 0:
+        for lane in range(LANES):
+            keep[lane] = not over[lane]
+        clear_lanes(at, keep)
+        for lane in range(LANES):
+            if over[lane]:
                 open_lane(at, lane)
-            for j in range(m):
-                at.G[j * LANES + lane] = 0                   # it stays where it is until its slopes are known
     if at_work:
         next_directions(at)
     else:
-        at.stage = PROOFS
+        at.stage = PROOFS if at.proven else ENDED
 
 
 # ---------------------------------------------------------------- what is proven
@@ -386,6 +410,12 @@ class Proven:
         self.steps, self.active = np.zeros(n_labels, np.intp), np.zeros(n_labels, np.intp)
         self.objective, self.dual = np.full(n_labels, np.inf), np.zeros(n_labels)
 
+    def of(self, some):
+        """That of some of the problems."""
+        found = copy(self)
+        vars(found).update({name: values[some] for name, values in vars(self).items()})
+        return found
+
 
 cdef class LaneBatch(Worker):
     """Problems whose rows are in ``positives``, CSC; what is found of them goes into ``out``, `Proven`.
@@ -393,6 +423,7 @@ cdef class LaneBatch(Worker):
     ``s`` (n,): weights of mean 1; ``inverse`` (m, m) or ``scale`` (m,): of the curvature; ``l2_bias``: None without an
     intercept, 0 where it is free; ``most``: steps of a problem. ``start`` (n_labels, m), or None: the first direction,
     from w = 0; weights that are 0 in it stay 0, and ``tol`` is then of the problem of the others.
+    Without ``prove`` objectives and bounds stay unknown.
     """
 
     cdef lane_batch at
@@ -401,9 +432,9 @@ cdef class LaneBatch(Worker):
     def __init__(self, SingleRows rows, Rows X, const double[::1] s, const float[::1] s_single,
                  const int64_t[::1] positive_starts, const int64_t[::1] positives, const float[:, ::1] inverse,
                  const float[::1] scale, double l2, l2_bias, double tol, Py_ssize_t most, out,
-                 const float[:, ::1] start=None):
+                 const float[:, ::1] start=None, bint prove=True):
         cdef lane_batch *at = &self.at
-        cdef Py_ssize_t n = rows.rows.n, m = rows.rows.m, lane
+        cdef Py_ssize_t n = rows.rows.n, m = rows.rows.m, lane, i
         cdef float[::1] single = np.zeros((5 * m + 4 * n + (m if start is not None else 0)) * LANES, np.float32)
         cdef double[::1] double_ = np.zeros((m + n) * PROVEN)
         cdef float[:, ::1] w = out.w
@@ -431,7 +462,9 @@ cdef class LaneBatch(Worker):
         at.M, at.start = at.R + n * LANES, &start[0, 0] if start is not None else NULL
         at.V, at.P = &double_[0], &double_[m * PROVEN]
         at.w_of, at.b_of, at.steps_of, at.active_of = &w[0, 0], &b[0], &steps[0], &active[0]
-        at.objective_of, at.dual_of, at.stage = &objective[0], &dual[0], STEPS
+        at.objective_of, at.dual_of, at.proven, at.stage = &objective[0], &dual[0], prove, STEPS
+        for i in range(n * LANES):
+            at.Y[i] = -1
         for lane in range(LANES):
             open_lane(at, lane)
         self.task.of, self.task.work = at, batch_work

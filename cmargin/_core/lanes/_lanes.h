@@ -119,6 +119,12 @@ CLONES static void lane_mask(ptrdiff_t m, const float *M, float *A) {
     for (ptrdiff_t at = 0; at < m * LANE_COUNT; at++) A[at] *= M[at];
 }
 
+/* A = 0 in lanes where keep is 0, whatever stands there */
+CLONES static void lane_keep(ptrdiff_t n, const float *keep, float *A) {
+    for (ptrdiff_t i = 0; i < n; i++, A += LANE_COUNT)
+        for (int l = 0; l < LANE_COUNT; l++) A[l] = keep[l] != 0 ? A[l] : 0;
+}
+
 /* Z = scale_j G_j */
 CLONES static void lane_scale(ptrdiff_t m, const float *scale, const float *G, float *Z) {
     for (ptrdiff_t j = 0; j < m; j++, G += LANE_COUNT, Z += LANE_COUNT)

@@ -44,23 +44,23 @@ class LaneRows:
     def batches(self, positives, tol, most):
         """[() -> `Batch`] of all problems, whose rows are the columns of ``positives`` (n, n_problems).
 
-        A batch is made when a thread has time for it: its memory is some hundred bytes a row and its weights. How many
-        there are goes by the problems alone.
+        A batch is made when a thread has time for it: its memory is some hundred bytes a row and its weights.
         """
-        n_problems = positives.shape[1]
-        n_batches = min(n_problems, PAIRED * -(-n_problems // (PAIRED * PROBLEMS_PER_LANE * LANE_COUNT)))
-        ends = np.linspace(0, n_problems, n_batches + 1).astype(int).tolist()
-        return [partial(self.batch, positives, tol, most, lo, hi) for lo, hi in pairwise(ends)]
+        return [partial(self.batch, positives, tol, most, lo, hi) for lo, hi in self.spans(positives.shape[1])]
 
-    def batch(self, positives, tol, most, lo, hi, start=None):
+    def spans(self, n_problems):
+        """(lo, hi) of batches of so many problems. How many there are goes by the problems alone."""
+        n_batches = min(n_problems, PAIRED * -(-n_problems // (PAIRED * PROBLEMS_PER_LANE * LANE_COUNT)))
+        return pairwise(np.linspace(0, n_problems, n_batches + 1).astype(int).tolist())
+
+    def batch(self, positives, tol, most, lo, hi, start=None, prove=True):
         """`Batch` of problems lo .. hi - 1; of those of ``start``'s columns that are not 0, from there, where it is
         given, (hi - lo, m)."""
         starts, proven = positives.indptr[lo:hi + 1].astype(np.int64), Proven(hi - lo, self.m)
         rows = positives.indices[starts[0]:starts[-1]].astype(np.int64)
         worker = LaneBatch(self.rows, self.X, self.s, self.s_single, starts - starts[0], rows, self.inverse, self.scale,
-                           self.l2, self.l2_bias, tol, most, proven, start)
+                           self.l2, self.l2_bias, tol, most, proven, start, prove)
         return Batch(lo, hi, worker, proven)
-
 
     def in_lanes(self, positives, b):
         """`InLanes`: at most as many problems as there are lanes, ``positives`` (n, B) theirs."""

@@ -10,16 +10,16 @@ from cmargin.solvers.newton.slices import SLICE
 
 def most_steps(max_passes):
     """Of a problem side by side with others."""
-    return int(min(cost.MOST_PRODUCTS, cost.TRIAL_SHARE * max_passes))
+    return int(cost.TRIAL_SHARE * max_passes)
 
 
-def solve_together(rows, positives, tol, most, n_threads, between, hear):
-    """Bring all problems to their ends; ``rows``: a data source's `lane_rows`; ``positives``: (n, n_problems) CSC.
+def solve_together(batches, n_threads, between, hear):
+    """Bring all problems to their ends; ``batches``: [() -> `Batch`].
 
     ``between()`` is asked between two slices, and an answer ends the work. ``hear(batch)``: the problems of that
-    `Batch` are at their ends; what follows of them, another one or None. ``most``: steps of a problem.
+    `Batch` are at their ends; what follows of them, another one or None.
     """
-    at_work, waiting = [], iter(rows.batches(positives, tol, most))
+    at_work, waiting = [], iter(batches)
     while True:
         while len(at_work) < n_threads and (make := next(waiting, None)) is not None:
             at_work.append(make())
