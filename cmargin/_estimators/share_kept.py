@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from cmargin._core.lanes._lane_batch import LANE_COUNT
-from cmargin._estimators.pruned import Alone
+from cmargin._estimators.pruned import Alone, within
 from cmargin.data.memory.source import MemorySource
 from cmargin.solvers.newton.label_batches import most_steps, solve_together
 from cmargin.solvers.newton.slices import side_by_side
@@ -20,6 +20,15 @@ from cmargin.solvers.pruning import Costliest
 from cmargin.solvers.result import Result
 
 STAYING = {0.3: 0.3, 0.15: 0.1}      # share of the weights: relative gap to which those that stay are trained
+
+
+def said_of_pruning(estimator):
+    """Yield what becomes of weights after the stages of a plan, in a sentence; nothing where none go."""
+    most = within(estimator)
+    if most == np.inf:
+        yield f"Then all but {min(STAYING):.0%} of the weights of all problems go, and those are trained again."
+    elif most is not None:
+        yield f"Then weights go within a relative gap of {most:g}; side by side the others are trained again."
 
 
 class ShareKept:

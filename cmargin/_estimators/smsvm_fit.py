@@ -27,7 +27,7 @@ from cmargin._estimators.linear_constraints import (
 )
 from cmargin._estimators.progress import say
 from cmargin._estimators.pruned import dtype_of, keep_alone, refuse_stored, stores_as_usual, training_tol, within
-from cmargin._estimators.share_kept import ShareKept
+from cmargin._estimators.share_kept import ShareKept, said_of_pruning
 from cmargin._estimators.together import solve_all_together
 from cmargin._estimators.validation import NOT_NEGATIVE, InvalidParameterError, check_parameter
 from cmargin._runtime.blas_threads import single_threaded_blas
@@ -390,7 +390,8 @@ class SmSVMFit:
         if self.estimator.verbose >= 2:
             s = self.shared
             said = description(s.stats, s.about, self._counted())
-            for line in (said, *explanation(s.stats, s.about, self.settings, s.known)):
+            stages = explanation(s.stats, s.about, self.settings, s.known)
+            for line in (said, *stages, *said_of_pruning(self.estimator)):
                 say(self.estimator, f"plan: {line}")
 
     def _counted(self):

@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from cmargin._estimators.joint_fit import JOINT_OF_TWO, OF_INDICATOR
+from cmargin._estimators.pruned import training_tol
+from cmargin._estimators.share_kept import said_of_pruning
 from cmargin._estimators.slnd_fit import penalties_of
 from cmargin._estimators.smsvm_fit import penalty_of, settings_of
 from cmargin._estimators.validation import InvalidParameterError
@@ -58,10 +60,11 @@ def _smsvm(estimator, stats, problem, joint, counted=None):
     if joint:
         penalty = replace(penalty, l2=JOINT_OF_TWO * penalty.l2)
     problem = replace(problem, penalty=penalty, may_share=True)
-    settings = settings_of(estimator)
+    settings = replace(settings_of(estimator), tol=training_tol(estimator))
     refuse(problem, settings, stats)
     yield description(stats, problem, counted)
     yield from explanation(stats, problem, settings)
+    yield from said_of_pruning(estimator)
 
 
 def _pursuit(estimator, stats, problem):
