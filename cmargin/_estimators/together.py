@@ -1,22 +1,58 @@
-"""Many problems of a fit of SmSVM solved side by side, before those that this does not prove are solved alone."""
+"""Many problems of a fit of SmSVM solved together, before those that this does not prove are solved alone."""
+
+from dataclasses import replace
 
 import numpy as np
 
 from cmargin._estimators.progress import say
 from cmargin._estimators.pruned import BatchPruning
+from cmargin.solvers.dual.gram import solve_once
 from cmargin.solvers.explain import sentence
 from cmargin.solvers.newton.label_batches import most_steps, solve_together
 from cmargin.solvers.plan import Outcome, next_stage
+
+READS_OF_GRAM = 2.0            # of X: its Gram matrix, and what is proven on the rows themselves
 
 
 def solve_all_together(fit):
     """Where `next_stage` says so: results of ``fit``, a `SmSVMFit`, for all problems that come to a certificate."""
     shared, settings = fit.shared, fit.settings
     stage = next_stage(shared.stats, shared.about, settings, shared.known)
-    if stage is None or stage.kind != "together":
+    if stage is None or stage.kind not in ("together", "gram"):
         return
     if fit.estimator.verbose >= 2:
         say(fit.estimator, sentence(stage))
+    (solve_in_lanes if stage.kind == "together" else solve_by_gram_matrix)(fit)
+    shared.known.append(Outcome(stage.kind, "left"))
+    shared.learn(settings)
+
+
+def solve_by_gram_matrix(fit):
+    """Of dense rows."""
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            gram = fit.source.gram_matrix(fit.intercept, fit.free is not None)
+    except FloatingPointError:                   # squares of rows overflow; Newton's method scales columns
+        return
+    try:
+        solve_once(gram, fit.labels, fit.weights, fit.problem.loss, fit.problem.penalty.l2,
+                   replace(fit.settings, between=fit._between_slices), fit.n_threads,
+                   lambda c, problem, w: hear_of_gram(fit, c, problem, w))
+    except BaseException:
+        fit.interrupted.set()
+        raise
+
+
+def hear_of_gram(fit, c, problem, w):
+    """``problem`` c has come to its end, at weights ``w``."""
+    result = fit.results[c]
+    result.w, result.passes = w, READS_OF_GRAM
+    settle(fit, c, problem.objective, problem.dual, problem.rounds, np.count_nonzero(w), np.count_nonzero(problem.s))
+
+
+def solve_in_lanes(fit):
+    """Of sparse rows."""
+    settings = fit.settings
     l2 = fit.problem.penalty.l2
     l2_bias = None if not fit.intercept else 0.0 if fit.free is not None else l2
     pruning = None
@@ -36,8 +72,6 @@ def solve_all_together(fit):
     finally:                     # weights of before they were trained again, where time or an interrupt ended that
         for batch in [] if pruning is None else pruning.begun():
             hear(fit, batch)
-    shared.known.append(Outcome("together", "left"))
-    shared.learn(settings)
 
 
 def hear(fit, batch, pruning=None):
@@ -47,7 +81,7 @@ def hear(fit, batch, pruning=None):
     proven, share = batch.proven, fit.share
     for c, w in enumerate(proven.w, batch.lo):
         at = c - batch.lo
-        result, tell = fit.results[c], fit._teller(c)
+        result = fit.results[c]
         result.passes = float(proven.steps[at] + 1)
         result.objective, result.dual = float(proven.objective[at]), float(proven.dual[at])
         if not result.gap <= max(fit.settings.tol, fit.prune or 0.0):
@@ -58,13 +92,18 @@ def hear(fit, batch, pruning=None):
             fit.kept.keep(c, w, proven.b[at])
         else:
             share.together.add(c)
-        result.n_iter, result.width, result.status = int(proven.steps[at]), 0.0, "converged"
-        seconds = fit.clock.seconds
-        result.history = [[result.passes, seconds, seconds, 0.0, 0.0, result.objective, result.gap, 1.0, 0.0,
-                           np.count_nonzero(w), proven.active[at]]]
-        if tell is not None:
-            tell(result)
+        settle(fit, c, result.objective, result.dual, proven.steps[at], np.count_nonzero(w), proven.active[at])
     if share is not None:
         good = np.array([fit.results[c].status == "converged" for c in range(batch.lo, batch.hi)])
         share.hear_together(np.arange(batch.lo, batch.hi)[good], proven.of(good))
     return None
+
+
+def settle(fit, c, objective, dual, n_iter, used, active):
+    """Problem c is proven; ``used`` columns, ``active`` rows."""
+    result, tell, seconds = fit.results[c], fit._teller(c), fit.clock.seconds
+    result.objective, result.dual, result.n_iter = float(objective), float(dual), int(n_iter)
+    result.width, result.status = 0.0, "converged"
+    result.history = [[result.passes, seconds, seconds, 0.0, 0.0, result.objective, result.gap, 1.0, 0.0, used, active]]
+    if tell is not None:
+        tell(result)

@@ -130,6 +130,7 @@ class Certified:
     dual: float
     primal_parts: tuple        # of (part, `Pair`): the weights are the sum of part times w
     dual_parts: tuple          # the same of the dual variables
+    scores = None              # (n_rows,) of all rows, where they are known
 
     @property
     def gap(self):

@@ -143,6 +143,14 @@ GAP_TO_BEGIN_ANEW = (0.1, 0.5)   # relative duality gap
 # foreseen").
 MODEL_UP_TO_PART = 0.005         # share of the entries of X
 
+# ---------------------------------------------------------------- many problems on the same dense rows
+
+# The Gram matrix of dense rows is made of so many rows at most, 200 MB in double precision; of so many for each column,
+# with the hinge and with a smooth loss, more rows of which have a slope; and of so many for each fit that has use for
+# it. It is made for so many problems at least: each class of few has many rows between its bounds (smsvm.md, "Gram
+# matrix of dense rows").
+GRAM_MATRIX = (5000, (10, 5), 30, 5)     # rows; rows per column; rows per fit; problems
+
 # ---------------------------------------------------------------- the dual of a smooth loss
 
 # A smooth loss tries the dual from so many columns on; rows of fewer take up to twice as long by it (smsvm.md, "Fewer
@@ -365,8 +373,7 @@ CLASS_STEP_LIMITS = (0.0125, 6.4)        # relative steps
 # One class against the rest, a trial for the step is made on so many classes, of so many positives and negatives each
 # (one_vs_rest.md, "Automatic step").
 TRIAL_CLASSES = 8                # classes
-TRIAL_POSITIVES = 256            # rows
-TRIAL_NEGATIVES = 2304           # rows
+TRIAL_SIDES = (256, 2304)        # rows
 # One class against the rest, a trial for the step takes so many passes (one_vs_rest.md, "Automatic step").
 CLASS_TRIAL_PASSES = 5           # passes
 # One class against the rest, the standard error within which a shorter step is taken is that of so many visits at

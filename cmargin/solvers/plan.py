@@ -6,6 +6,7 @@ stage is a "probe", and the number arrives as its outcome. The numbers by which 
 `cmargin.solvers.cost`; `cmargin.solvers.newton.stages` does what it says.
 
     together   conjugate gradients of many problems side by side
+    gram       the dual of many problems by the Gram matrix of their rows
     probe      measure a number of the rows
     dual       sweeps of the dual, perhaps given up
     products   Newton steps by conjugate gradients, perhaps given up
@@ -76,7 +77,7 @@ class Stage:
 
 AGAIN = "reduced_again"        # with every digit of the rows, to half of tol
 # Outcomes after which another stage follows; after any other the problem is at its end.
-FOLLOWED = {"together": ("left",),
+FOLLOWED = {"together": ("left",), "gram": ("left",),
             "dual": ("left", "uncertain", "skipped"), "products": ("left", "skipped"), "reduced": ("done", "skipped"),
             "subset": ("done", "empty", "skipped"), "certify": ("running", "skipped")}
 
@@ -87,8 +88,12 @@ def next_stage(stats, problem, settings, outcomes):
     if "together" not in outcome_of and are_solved_together(stats, problem, settings):
         return Stage("together", f"{problem.n_problems} problems share every read of the rows",
                      "a problem that this does not prove is solved alone")
+    if "gram" not in outcome_of and problem.may_share \
+            and goes_by_gram_matrix(stats, problem, settings, problem.n_problems):
+        return Stage("gram", f"{problem.n_problems} problems share what {stats.n_rows:,} rows are beside each other",
+                     "a problem that this does not prove is solved alone")
     last = next((outcome for outcome in reversed(outcomes) if outcome.kind != "probe"), None)
-    if last is None or (last.kind == "together" and last.status == "left"):
+    if last is None or (last.kind in ("together", "gram") and last.status == "left"):
         stage = dual_first(stats, problem, settings, outcome_of)
         if stage is not None:
             return stage
@@ -163,6 +168,21 @@ def are_solved_together(stats, problem, settings):
         and settings.linear_solver == "auto" and settings.line_search == "exact" \
         and settings.max_passes >= cost.SAMPLE_FROM_MAX_PASSES \
         and 0 < stats.n_features <= stats.entries <= cost.COPY_UP_TO_ENTRIES
+
+
+def goes_by_gram_matrix(stats, problem, settings, n_fits):
+    """Whether the dual is solved by the Gram matrix of dense rows, made once for ``n_fits`` fits.
+
+    A row that moves costs a number for every row then, and no column.
+    """
+    if not (stats.here and not stats.sparse and problem.has_dual and not problem.fixed_sum and not problem.warm
+            and prices.has_dual_steps(problem.loss) and problem.loss.sides is None
+            and type(problem.penalty) is ElasticNet and not problem.penalty.has_kinks and problem.penalty.l2 > 0
+            and settings.linear_solver == "auto" and settings.line_search == "exact"):
+        return False
+    most, per_column, per_fit, problems = cost.GRAM_MATRIX
+    of_columns = per_column[prices.dual_is_smooth(problem.loss)] * stats.n_features
+    return problem.n_problems >= problems and 1 < stats.n_rows <= min(most, of_columns, per_fit * n_fits)
 
 
 # ---------------------------------------------------------------- the dual first

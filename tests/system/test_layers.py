@@ -14,13 +14,14 @@ import cmargin
 PACKAGE = Path(cmargin.__file__).parent
 # from the bottom to the top; what is not here (commands, diagnostics' plots, embedding) stands above them all
 LAYERS = [("_version", "_build_config"), ("_core.util", "_core.linalg"), ("_core.losses", "_core.penalties"),
-          ("_core.rows",), ("_core.newton", "_core.dual", "_core.lanes", "_core.multinomial", "_core.sgd"),
+          ("_core.rows",),
+          ("_core.newton", "_core.dual", "_core.gram", "_core.lanes", "_core.multinomial", "_core.sgd"),
           ("_runtime",), ("data",), ("solvers",), ("_estimators",),
           ("slnd", "slnd_cv", "slnd_paths", "smsvm", "smsvm_cv", "nested_cv", "paths", "pursuit", "baselines",
            "one_class"),
           ("export", "margins"), ("_figures",), ("_path_display", "_search_display"), ("plots",)]
 # data names no solver; how rows are walked by stochastic methods (_core.sgd), and read by many problems side by side
-# (_core.lanes), is known to the place of the rows
+# (_core.lanes, _core.gram), is known to the place of the rows
 APART = [("data", "_core.newton"), ("data", "_core.dual"), ("data", "_core.multinomial")]
 
 # What stands against the rules today, to become less: a line that is not true any more fails, as a new one does.

@@ -6,6 +6,7 @@ the training rows are copied instead: five folds read a fifth of it in vain othe
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from time import perf_counter
 from typing import Any
 
@@ -25,8 +26,10 @@ from cmargin._runtime.clock import RunClock
 from cmargin.data.containers import positives_of
 from cmargin.data.open_here import source_of
 from cmargin.solvers import cost
+from cmargin.solvers.dual.gram import GramPath
 from cmargin.solvers.path import PathSolver
 from cmargin.solvers.penalty import ElasticNet
+from cmargin.solvers.plan import ProblemStats, goes_by_gram_matrix
 
 SINGLE_FITS = ("A search by single fits (penalties of 0 alone; callback, verbose, max_time, bounds or constraints of "
                "its estimator, line_search other than 'exact', weights by label)")
@@ -51,13 +54,23 @@ def is_small(source):
 class WholeRows:
     """The rows that all folds read: over the columns that occur, and what is made of them once."""
 
-    def __init__(self, posed, source=None):
-        """``source``: of rows that are opened already."""
+    def __init__(self, posed, source=None, n_fits=0):
+        """``source``: of rows that are opened already. ``n_fits``: of a problem, over all folds."""
         self.posed, source = posed, source_of(posed.X, posed.y) if source is None else source
         self.columns = None if posed.standardize else occurring_columns(source, ElasticNet(1.0, 0.0))      # None: all
         self.source = source if self.columns is None else source.of_columns(self.columns)
-        self.copies = source.describe().here and (posed.standardize or is_small(source))
+        e, n_classes = posed.estimator, len(posed.classes)
+        about = ProblemStats(e._loss(), ElasticNet(1.0, 0.0), source.n_features + e.fit_intercept, n_classes)
+        self.by_gram = not posed.standardize and self.columns is None and \
+            goes_by_gram_matrix(source.describe(), about, settings_of(e), n_fits * n_classes)
+        self.copies = source.describe().here and (posed.standardize or (is_small(source) and not self.by_gram))
         self.positives = None if posed.codes is not None else positives_of(posed.y)
+
+    @cached_property
+    def gram_matrix(self):
+        """`GramMatrix`, made once for all folds."""
+        e = self.posed.estimator
+        return self.source.gram_matrix(e.fit_intercept, e.fit_intercept and not e.penalize_intercept)
 
 
 @dataclass
@@ -117,6 +130,21 @@ class PathFold:
         self.held_out = scaler.transform(X[self.test]), np.arange(len(self.test))
         return scaler.transform(X_train)
 
+    def path(self, steps, deadline):
+        """What solves its problems at ``steps``: a `GramPath` or a `PathSolver`."""
+        e, problem = self.posed.estimator, self.problem
+        if not self.whole.by_gram or steps[0].l1 > 0:
+            return self.solver(deadline)
+        reads = float("gram_matrix" not in vars(self.whole))       # once for all folds
+        with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
+            try:
+                gram = self.whole.gram_matrix
+            except FloatingPointError:           # squares of rows overflow
+                return self.solver(deadline)
+            return GramPath(gram, reads, problem.labels, problem.weights, e._loss(),
+                            settings_of(e, clock=RunClock(deadline)),
+                            threads_of(e, problem.source, len(problem.labels)), lambda: self.solver(deadline))
+
     def solver(self, deadline):
         """The `PathSolver` of its problems."""
         problem, n_problems = self.problem, len(self.problem.labels)
@@ -126,18 +154,21 @@ class PathFold:
     def advance(self, steps, fold, deadline, said):
         """Solve and score all ``steps``, those of one l1, but what time leaves. Yields a line about each."""
         begin, scorer, tol = perf_counter(), HeldOut(self), self.posed.estimator.tol
-        path = None
+        path, counted = None, 0.0
         if self.problem is not None:
-            path = self.solver(deadline)
             with refusing_overflow():
+                path = self.path(steps, deadline)
                 path.solve_all(*zip(*map(self.numbers, steps), strict=True))
             path.let_go()
-            fold.passes += path.passes
         each = (perf_counter() - begin) / len(steps)
         for step in steps:
-            found = None if path is None else path.certify(*self.numbers(step))
+            asked, found = perf_counter(), None
+            if path is not None:
+                with refusing_overflow():
+                    found = path.certify(*self.numbers(step))
+                fold.passes, counted = fold.passes + path.passes - counted, path.passes
             if path is None or path.stopped is None or largest_gap(found) <= tol:
-                yield self.take_score(scorer, step, found, fold, each, said)
+                yield self.take_score(scorer, step, found, fold, each + perf_counter() - asked, said)
 
     def take_score(self, scorer, step, found, fold, seconds, said, read=0.0):
         """Score a step of the ``fold`` whose fit took ``seconds``, and reading the rows ``read``; a line about it."""

@@ -60,7 +60,9 @@ class SearchRun(FoldsAtWork):
 
     def make_paths(self):
         """The paths of one fold after the other, each with an equal share of what is left of the time."""
-        whole, n_left = self.whole or WholeRows(self.posed), sum(bool(self.left(fold)) for fold in self.folds)
+        n_fits = len(self.steps) * len(self.folds)
+        whole = self.whole or WholeRows(self.posed, n_fits=n_fits)
+        n_left = sum(bool(self.left(fold)) for fold in self.folds)
         self.checkpointer.offer(self.n_passes, lambda: self.folds)
         if not whole.source.describe().here:
             self.make_elsewhere(whole)

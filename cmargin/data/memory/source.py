@@ -10,6 +10,7 @@ from cmargin._runtime.aligned import aligned_throughout
 from cmargin.data.arrays import dense, squares
 from cmargin.data.memory.class_columns import ClassColumns
 from cmargin.data.memory.dual_rows import DualRows
+from cmargin.data.memory.gram_rows import GramMatrix
 from cmargin.data.memory.joint_rows import JointRows
 from cmargin.data.memory.lane_rows import LaneRows
 from cmargin.data.memory.one_class_rows import OneClassRows
@@ -162,6 +163,9 @@ class MemorySource(Described):
 
     def dual_rows(self, intercept, free, weights, l2, loss):
         return DualRows(self.unrepeated(), intercept, free, weights, l2, loss)
+
+    def gram_matrix(self, intercept, free):
+        return GramMatrix(self, intercept, free)
 
     def one_class_rows(self, weights, nu, least):
         return OneClassRows(self.unrepeated(), weights, nu, least)

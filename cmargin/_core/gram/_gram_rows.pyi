@@ -1,0 +1,26 @@
+# Written by `python -m build_tools.stubs`.
+
+from typing import Any
+
+import numpy as np
+
+FACTS: dict[str, Any]
+
+class GramProblem:
+    objective: Any
+    dual: Any
+    scale: Any
+    b: Any
+    proven: Any
+    rounds: Any
+    s: Any
+    z: Any
+    def __init__(self, signed_weight: np.ndarray, hint: np.ndarray) -> None: ...
+    def take(self, z: np.ndarray) -> Any: ...
+
+class GramRows:
+    def __init__(self, K: np.ndarray, balanced: bool) -> None: ...
+
+def solve_problems(
+    rows: GramRows, problems: Any, loss: str, l2: float, tol: float, most_rounds: int, n_threads: int,
+) -> Any: ...
