@@ -68,6 +68,19 @@ def test_sparse_rows_and_searches_without_a_refit():
         assert search.scores_.shape == (3, 2, 1) and not hasattr(search, "coef_")
 
 
+def test_equal_scores_are_equal_everywhere():
+    # rows of zeros have the intercepts as their scores, which single precision makes equal; float64 chose other classes
+    rng = np.random.default_rng(150)
+    rows = np.where(rng.random((300, 2)) < 0.2, rng.normal(size=(300, 2)), 0).astype(np.float32)
+    y = (rows @ rng.normal(size=(2, 3)) + rng.normal(size=(300, 3))).argmax(1)
+    given = {"l2s": (1e-3, 1e-1), "cv": 3, "estimator": TIGHT}
+    searches, _ = on_ranks(2, lambda comm: SmSVMClassifierCV(**given).fit(rows[comm.rank::2], y[comm.rank::2],
+                                                                          comm=comm))
+    order = np.r_[0:300:2, 1:300:2]
+    one = SmSVMClassifierCV(**given).fit(rows[order], y[order])
+    np.testing.assert_allclose(searches[0].scores_, one.scores_, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("given, text", [
     ({"cv": "loo"}, "takes no cv='loo' yet"), ({"standardize": True}, "takes no standardize yet"),
     ({"l2s": 5}, "takes no number as l2s yet"), ({"checkpoint": "file"}, "takes no checkpoint yet"),

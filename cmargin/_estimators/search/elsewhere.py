@@ -122,8 +122,7 @@ class FoldsElsewhere:
                 self.run.folds[path.number].last[path.steps[0].l1] = kept
         passes = 0.0 if self.solver is None else self.solver.passes
         reads = self.source.reads or passes
-        for fold in self.run.folds:
-            fold.passes += (reads - self.counted) / len(self.run.folds)
+        self.run.folds[0].passes += reads - self.counted         # those of all folds
         self.counted = reads
 
     def offer(self):

@@ -133,10 +133,13 @@ class Shard:
         self.labels = FoldLabels(self.labels, [*before, fold])
 
     def products_held_out(self, number, W, intercept):
-        """(n, len(W)) scores of the rows that a fold holds out, by weights with the intercept last."""
-        rows = self.source.take(self.labels.held_out(number), self.source.dtype)
-        m = self.source.n_features
-        return np.asarray(rows @ W[:, :m].T, float) + (W[:, m] if intercept else 0.0)
+        """(n, len(W)) scores of the rows that a fold holds out, by weights with the intercept last; of the rows' dtype,
+        as everywhere, so that equal ones are equal."""
+        rows, m = self.source.take(self.labels.held_out(number), self.source.dtype), self.source.n_features
+        with np.errstate(over="ignore"):
+            own = W.astype(self.source.dtype)
+        own = own if np.isfinite(own).all() else W
+        return np.asarray(rows @ own[:, :m].T) + (own[:, m] if intercept else 0)
 
     # ------------------------------------------------------------ the shared start
 
