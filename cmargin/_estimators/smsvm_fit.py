@@ -267,6 +267,7 @@ class SmSVMFit:
             self.use_the_start()
             if self.share is not None:
                 self.share.leave()
+                self.share = None                # it holds this, which would else outlive the fit
 
     def _one_by_one(self):
         """Whether one class is solved after the other, by all threads: the dual's sweeps have no use for several."""

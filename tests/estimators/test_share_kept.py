@@ -1,5 +1,8 @@
 """`SmSVMClassifier(prune=True)`: of the weights of all problems together a share stays, trained again."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -134,6 +137,20 @@ def test_columns_that_no_row_has_have_no_weights():
     narrow = SmSVMClassifier(loss="squared_hinge", C=1.0, prune=True).fit(X, Y)
     assert model.coef_.shape == (20, 8200) and model.coef_.nnz == narrow.coef_.nnz
     np.testing.assert_allclose(model.coef_[:, 7:8000:200].toarray(), narrow.coef_.toarray(), atol=1e-4)
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_no_rows_outlive_the_fit(sparse):
+    X, Y = drawn(2)
+    X = sp.csr_array(X) if sparse else X.toarray()
+    held = weakref.ref(X)
+    gc.disable()
+    try:
+        model = SmSVMClassifier(loss="squared_hinge", C=1.0, prune=True).fit(X, Y)
+        del X
+        assert held() is None and model.coef_.nnz
+    finally:
+        gc.enable()
 
 
 # ---------------------------------------------------------------- fits that end early
