@@ -49,7 +49,7 @@ def with_groups(groups):
 def refuse_ranks(search, comm):
     if comm is not None:
         raise ValueError(f"{type(search).__name__} takes no comm= yet: its folds are parts of rows that are all here. "
-                         "Fit its estimator to the rows of all ranks at each penalty, or gather them.")
+                         "SmSVMClassifierCV takes one, with an estimator of loss='logistic'; or gather the rows.")
 
 
 def refuse_over_places(search, **asked):

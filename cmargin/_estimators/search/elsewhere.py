@@ -1,4 +1,4 @@
-"""The folds of a search over rows that are not in memory: the problems of all folds and paths go on together.
+"""The folds of a search over rows elsewhere than in this process's memory: all folds and paths go on together.
 
 Each problem leaves out the rows that its fold holds out by a weight of 0. One read of the files serves all that wait
 for one (`PathSolver.prove_on`), and one more, or a few where memory has no room for as many products, scores the rows
