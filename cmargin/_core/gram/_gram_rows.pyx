@@ -62,7 +62,6 @@ cdef struct fit_room:                # of one fit
     block_room *block
     const gram_rows *rows
     gram_problem *of
-    double tol
     double *upper                    # (n,) of the dual variables
     double *ridge
     double *u                        # (n,) slacks; how far rows would leave their bounds
@@ -284,7 +283,7 @@ cdef void fit_problem(void *of, Py_ssize_t item, int thread) noexcept nogil:
     if room == NULL or at.listed == NULL:
         work.out_of_memory = True
     else:
-        at.rows, at.of, at.tol, at.block = work.rows, problem, work.tol, work.blocks + thread
+        at.rows, at.of, at.block = work.rows, problem, work.blocks + thread
         at.upper, at.ridge, at.u, at.scratch = room, room + n, room + 2 * n + 1, room + 3 * n + 1
         for i in range(n):
             cost = fabs(problem.signed_weight[i]) * problem.cost / work.l2
