@@ -119,7 +119,7 @@ class SmSVMClassifier(LinearClassifier):
         (n_constraints,); a few rows, as of a bound on the covariance of the scores with a column, or of an order of
         weights. The intercept is in none, and all classes have the same. They hold to rounding, and ValueError says
         which rows, or bounds, contradict each other where no weights meet them. For an l2 above 0 that is one number,
-        l1=0 and no groups, up to 4,000 columns and 300 bounds beside them; solvers as with bounds.
+        l1=0 and no groups, up to 4,000 columns and 256 bounds beside them; solvers as with bounds.
     prune : bool or float, default=False
         True: of the weights of all classes together 15 % stay, those that cost most to leave out by the curvature, and
         are trained again without the others; in single precision they are a seventh of the array, in double a

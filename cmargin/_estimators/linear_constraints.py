@@ -4,10 +4,10 @@ import numpy as np
 
 from cmargin._estimators.by_column import bounds_of_columns, is_array
 from cmargin._estimators.validation import LARGEST, InvalidParameterError
+from cmargin.solvers import cost
 from cmargin.solvers.constraints import NOTHING, Constraints, Infeasible
 from cmargin.solvers.penalty import ByColumn
 
-MOST_BOUNDS = 300            # each is a row of A, whose multipliers take the cube of their number a step
 OF_SUMS = 1e-12              # of the sizes of what adds up to 0: what may be left by rounding
 
 
@@ -65,9 +65,9 @@ def penalty_within(estimator, l2, n_features):
     n, rows = n_features + bool(estimator.fit_intercept and estimator.penalize_intercept), len(A)
     bounds = bounds_of_columns(estimator, n_features)
     lowest, highest = (np.flatnonzero(np.isfinite(each)) for each in bounds)
-    if len(lowest) + len(highest) > MOST_BOUNDS:
-        raise ValueError(f"constraints= takes up to {MOST_BOUNDS:,} bounds beside it; lower and upper are "
-                         f"{len(lowest) + len(highest):,}.")
+    if len(lowest) + len(highest) > cost.L1_BLOCK_UP_TO_COLUMNS:
+        raise ValueError(f"constraints= takes up to {cost.L1_BLOCK_UP_TO_COLUMNS:,} bounds beside it; lower and "
+                         f"upper are {len(lowest) + len(highest):,}.")
     A = np.vstack([A, np.eye(n_features)[lowest], -np.eye(n_features)[highest]])       # bounds are rows as well
     b = np.concatenate([b, -bounds[0][lowest], bounds[1][highest]])
     try:

@@ -19,7 +19,7 @@ class RowsElsewhere(Described):
         for lo in range(0, self.n_rows, size):
             see(lo, self.take(slice(lo, lo + size), self.dtype))
 
-    def reduced(self, least=0.0):
+    def reduced(self, least=0.0, beside=None):
         self.refuse("linear_solver='woodbury'")
 
     def sum_of_squares(self, most_rows):

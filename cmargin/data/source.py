@@ -77,10 +77,11 @@ class DataSource(Protocol):
         device takes none of the hinge.
         """
 
-    def reduced(self, least=0.0):
+    def reduced(self, least=0.0, beside=None):
         """The rows in as many columns as there are rows, and the way there and back (`WideRows`); a read.
 
-        What a row has of its own beside others may be left out if it is no longer than ``least``.
+        What a row has of its own beside others may be left out if it is no longer than ``least``. ``beside``: other
+        vectors (q, n_features), as many columns more, in which they are `WideRows.beside`.
         """
 
     def dual_rows(self, intercept, free, weights, l2, loss):

@@ -61,13 +61,18 @@ class Constraints:
         """Those of some of so many columns of the rows, if the others' weights are 0; a penalised intercept stays."""
         return replace(self, A=np.hstack([self.A[:, columns], self.A[:, n_features:]]))
 
+    def of_reduced(self, rows, n_penalised):
+        """The same in an orthogonal basis, in which those of ``A`` are these; a penalised intercept is behind it."""
+        return replace(self, A=np.hstack([rows, np.zeros((len(rows), n_penalised - rows.shape[1]))]))
+
     def nearest(self, w):
         """The weights next to w (n_penalised,) that meet them; `Infeasible` where none do."""
         for trial in range(TRIALS):              # once as a rule; rows that nearly depend on each other take more
             beyond = self.A @ w + self.b
             if (beyond >= -(trial > 0) * ROUNDED * (np.abs(self.b) + np.linalg.norm(w))).all():
                 break
-            mu, contradict = LinearConstraints(self.A, beyond).nearest(NOTHING)
+            # equations are two rows, which by the rounding of w may both be missed
+            mu, contradict = LinearConstraints(self.A, beyond + ROUNDED * np.linalg.norm(w)).nearest(NOTHING)
             if contradict and trial == 0:
                 raise Infeasible(mu / -(mu @ beyond))
             if contradict:

@@ -318,8 +318,8 @@ class SharedByPenalties(Shared):
         other.known, other._dual = [], None
         return other
 
-    def reduced(self, least):
-        return super().reduced(least if self.least is None else min(least, self.least))
+    def reduced(self, least, beside=None):
+        return super().reduced(least if self.least is None else min(least, self.least), beside)
 
     @property
     def rms(self):

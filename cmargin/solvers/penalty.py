@@ -46,7 +46,7 @@ class ElasticNet:
     l1: float = 0.0
     groups: ColumnGroups | None = None     # of columns that are held at zero together: of `GroupNorms`
 
-    by_column = False
+    by_column, constraints = False, None
     holds_zero = has_one_l2 = True
 
     @property
@@ -73,6 +73,10 @@ class ElasticNet:
 
     def of_columns(self, columns, n_features):
         """The same of some of so many columns of the rows, ascending."""
+        return self
+
+    def of_reduced(self, rows, n_penalised):
+        """The same of so many weights in an orthogonal basis of rows and of constraints, these ``rows`` in it."""
         return self
 
     def __str__(self):
@@ -139,6 +143,11 @@ class ByColumn:
         """The same of these of so many columns of the rows; an intercept's, which is behind them, stays."""
         constraints = self.constraints and self.constraints.of_columns(columns, n_features)
         return ByColumn(*(np.append(each[columns], each[n_features:]) for each in self._numbers()), constraints)
+
+    def of_reduced(self, rows, n_penalised):
+        none = np.full(n_penalised, np.inf)      # bounds are constraints once more
+        return ByColumn(np.full(n_penalised, self.l2), np.zeros(n_penalised), -none, none,
+                        self.constraints.of_reduced(rows, n_penalised))
 
     def in_units(self, of_l2, of_l1, unit):
         """The same of weights over ``unit``, l2 and l1 times what a loss in that unit asks for."""

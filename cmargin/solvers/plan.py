@@ -377,12 +377,14 @@ def rows_are_alike(outcome_of):
 # ---------------------------------------------------------------- Newton's method
 
 def is_reduced(stats, problem, settings):
-    """Whether the problem is solved in as many unknowns as there are rows."""
+    """Whether the problem is solved in as many unknowns as there are rows, those of linear constraints among them."""
+    constraints = problem.penalty.constraints
     if stats.divided:
         return False
     return settings.linear_solver == "woodbury" or (
         settings.linear_solver == "auto" and stats.in_memory and settings.line_search == "exact"
-        and not problem.penalty.has_kinks and prices.reducing_pays_off(stats))
+        and (not problem.penalty.has_kinks or constraints is not None)
+        and prices.reducing_pays_off(stats, 0 if constraints is None else len(constraints.b)))
 
 
 def newton_next(stats, problem, settings, outcome_of):

@@ -49,9 +49,9 @@ def too_wide(n_rows, n_columns):
     return n_columns > (cost.FACTOR_UP_TO_COLUMNS if n_columns < n_rows else cost.REDUCE_UP_TO_ROWS + 1)
 
 
-def reducing_pays_off(stats):
-    """True for data with more columns than rows, which X' = QR gives as many unknowns as rows."""
-    n, m = stats.n_rows, stats.n_features
+def reducing_pays_off(stats, n_constraints=0):
+    """True for data with more columns than rows, those of constraints counted, which X' = QR gives as many unknowns."""
+    n, m = stats.n_rows + n_constraints, stats.n_features
     return 1 < n <= cost.REDUCE_UP_TO_ROWS and m > cost.REDUCE_FROM_COLUMNS_PER_ROW * n \
         and n * m <= cost.COPY_UP_TO_ENTRIES
 

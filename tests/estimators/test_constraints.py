@@ -20,6 +20,7 @@ import cmargin
 from cmargin import SmSVMClassifier, SmSVMClassifierCV, SmSVMRegressor
 from cmargin._estimators.smsvm_fit import penalty_of
 from cmargin._estimators.validation import InvalidParameterError
+from cmargin.data.open import open_rows
 from cmargin.solvers.constraints import Constraints, Infeasible
 
 X_bc, y_bc = load_breast_cancer(return_X_y=True)
@@ -267,8 +268,52 @@ def test_bounds_beside_constraints_are_rows_of_theirs(loss):
 
 
 def test_bounds_beside_constraints_are_so_many_at_most():
-    with pytest.raises(ValueError, match="constraints= takes up to 300 bounds beside it; lower and upper are 400"):
+    with pytest.raises(ValueError, match="constraints= takes up to 256 bounds beside it; lower and upper are 400"):
         SmSVMClassifier(constraints=(np.ones((1, 200)), 0), lower=-1, upper=1).fit(np.eye(200), np.arange(200) % 2)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic", "quantile"])
+@pytest.mark.parametrize("intercept", [{"fit_intercept": False}, {}, {"penalize_intercept": True}],
+                         ids=["none", "free", "penalised"])
+def test_wide_rows_have_as_many_unknowns_as_rows_and_constraints(loss, intercept):
+    rng = np.random.default_rng(11)
+    X = rng.standard_normal((40, 300)) / np.arange(1, 301) ** 0.5
+    scores = X @ rng.standard_normal(300) + 0.2 * rng.standard_normal(40)
+    a = rng.standard_normal((3, 300))
+    A, b = np.vstack([a, -a[:1], X[:1]]), np.array([0.3, 0.01, 0.1, -0.3, 0.05])      # the first two an equation
+    for form in (X, sp.csr_matrix(X), X.astype(np.float32)):
+        model = (SmSVMRegressor if loss == "quantile" else SmSVMClassifier)(
+            loss=loss, l2=1e-3, tol=1e-6, constraints=(A, b), lower=np.where(np.arange(300) < 20, 0.0, -np.inf),
+            **intercept)
+        y = scores if loss == "quantile" else scores > 0
+        reduced, block = (clone(model).set_params(linear_solver=solver).fit(form, y) for solver in ("auto", "cholesky"))
+        assert reduced.duality_gap_[0] <= 1e-6 and reduced.n_passes_ < block.n_passes_
+        np.testing.assert_allclose(reduced.objective_, block.objective_, rtol=2e-6)
+        assert meets(reduced, A, b) and (np.ravel(reduced.coef_)[:20] >= 0).all()
+        again = reduced.set_params(warm_start=True).fit(form, y)
+        assert again.duality_gap_[0] <= 1e-6 and meets(again, A, b)
+
+
+def test_vectors_beside_wide_rows_are_what_they_are_among_the_unknowns():
+    rng = np.random.default_rng(12)
+    X = rng.standard_normal((30, 200))
+    for beside in (rng.standard_normal((4, 200)), X[:2] + X[2:4], np.ones((1, 200))):
+        wide = open_rows(X).reduced(0.0, beside)
+        t = rng.standard_normal(wide.L.shape[1])
+        w = wide.out_of(t, intercept=False)
+        assert wide.L.shape[0] == 30 and np.linalg.norm(w) == pytest.approx(np.linalg.norm(t))
+        np.testing.assert_allclose(beside @ w, wide.beside @ t, atol=1e-11)
+        np.testing.assert_allclose(X @ w, wide.L @ t, atol=1e-11)
+
+
+def test_a_start_that_meets_equations_to_rounding_is_no_contradiction():
+    rng = np.random.default_rng(13)
+    a = rng.standard_normal((2, 70))
+    within = Constraints.of(np.vstack([a, -a]), np.array([0.3, -0.2, -0.3, 0.2]))
+    w = within.nearest(rng.standard_normal(70))
+    for _ in range(50):
+        start = w + 1e-15 * rng.standard_normal(70)
+        assert within.missed(within.nearest(start), 1.0) < 1e-12
 
 
 def test_what_is_always_met_changes_nothing():

@@ -35,15 +35,18 @@ AT_ONCE = 64                   # rows of which the part that is their own is in 
 class WideRows:
     """R' of X' = Q R, as ``L`` (n_rows, rank), and the maps between w and t. X is seen as float64.
 
+    Vectors ``beside`` the rows, (q, n_features), are rows of X here; ``beside`` (q, rank) is what they are in L.
+
     Q is ``reflectors``, or the rows ``places`` of ``basis`` times the inverse of ``factor``; a ``rotation`` may follow.
     """
 
-    def __init__(self, source, least=0.0):
+    def __init__(self, source, least=0.0, beside=None):
         self.n_features, self.rotation, self.reflectors = source.n_features, None, None
         with np.errstate(over="ignore", invalid="ignore"):         # numbers too large: the solver says so, once
-            A = source.as_dense()
-            if source.n_rows > source.n_features or not self.by_gram_matrix(A, least):
+            A = source.as_dense() if beside is None else np.vstack([source.as_dense(), beside])
+            if len(A) > source.n_features or not self.by_gram_matrix(A, least):
                 self.by_reflections(A)
+        self.L, self.beside = self.L[:source.n_rows], self.L[source.n_rows:]
         self.narrow = Rows(self.L)
 
     def by_gram_matrix(self, A, least):

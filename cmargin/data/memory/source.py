@@ -158,8 +158,8 @@ class MemorySource(Described):
             self._columns = Rows(X.T.tocsr()).in_few_bytes() if self.sparse else Rows(np.ascontiguousarray(X.T))
         return self._columns
 
-    def reduced(self, least=0.0):
-        return WideRows(self, least)
+    def reduced(self, least=0.0, beside=None):
+        return WideRows(self, least, beside)
 
     def dual_rows(self, intercept, free, weights, l2, loss):
         return DualRows(self.unrepeated(), intercept, free, weights, l2, loss)

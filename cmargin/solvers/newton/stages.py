@@ -50,10 +50,10 @@ class Shared:
                                                self.problem.penalty.l2, self.problem.loss)
         return self._dual
 
-    def reduced(self, least):
-        """`WideRows`."""
+    def reduced(self, least, beside=None):
+        """`WideRows`; ``beside`` is the same for all problems."""
         if least not in self._reduced:
-            self._reduced[least] = self.source.reduced(least)
+            self._reduced[least] = self.source.reduced(least, beside)
         return self._reduced[least]
 
 
@@ -207,9 +207,15 @@ class Stages:
         settings, w, l2 = self.settings, self.start_of(stage), problem.penalty.l2
         if stage.what == AGAIN:
             settings, l2 = replace(settings, tol=settings.tol / 2), 0.0
-        wide = self.shared.reduced(np.sqrt(settings.tol * l2))
+        constraints = problem.penalty.constraints
+        if constraints is None:
+            wide = self.shared.reduced(np.sqrt(settings.tol * l2))
+        else:                                    # the optimum is a combination of the rows and of theirs, every digit
+            wide = self.shared.reduced(0.0, constraints.A[:, :self.shared.source.n_features])
         small = wide.rows(self.signed_weight, intercept, self.n_threads, self.offset)
-        inner = replace(problem, free=None if problem.free is None else small.n_columns - 1)
+        n_penalised = small.n_columns - (problem.free is not None)
+        inner = replace(problem, free=None if problem.free is None else n_penalised,
+                        penalty=problem.penalty.of_reduced(wide.beside, n_penalised))
         t = None if w is None else wide.into(w, intercept)
         inside = Result(np.zeros(small.n_columns) if t is None else t.copy(), passes=result.passes,
                         n_iter=result.n_iter, history=list(result.history))
@@ -223,7 +229,10 @@ class Stages:
             driver.store(inside)
             result.history, result.n_iter, result.passes = inside.history, inside.n_iter, inside.passes
             result.objective, result.dual = np.inf, 0.0
-            self.claim = wide.out_of(inside.w, intercept), inside.status, \
+            status = inside.status
+            if constraints is not None and status in ("stalled", "rounding"):
+                status = "converged"             # the rows themselves then say that it is not, and go on
+            self.claim = wide.out_of(inside.w, intercept), status, \
                 small.dual_variables if inside.n_iter else lambda: None
             if left:
                 self.certificate().finish()
