@@ -22,8 +22,8 @@ optimum, for which a fit of ours with tol={EXACTLY} is taken. Dense columns are 
 as stored; a column of ones, penalised like the rest, is everybody's intercept. Every solver is run from the start again
 and again, with twice the iterations each time (three times for tolerances), and the quickest run that is near enough
 counts: what a user would have waited who knew when to stop. `cmargin-certified` is one fit that stops by itself, at a
-certified gap of 1e-4. A seed is another order of the rows, another draw of a made set, and the solvers' own random
-numbers."""
+certified gap of 1e-4. One thread is timed by the processor's time, several by the clock. A seed is another order of the
+rows, another draw of a made set, and the solvers' own random numbers."""
 
 
 def seconds_of(row):
@@ -147,14 +147,17 @@ def table_of(loss, rows, options):
                  ("set", "l2", "solver", "reached", "median s", "worst s", "ratio", "passes"), lines)
 
 
-def circumstances(rows):
+def circumstances(rows, threads):
     """The machine, what ran beside the race, and how exact the optima are."""
     yield from machines(rows)
     load = [row["load"] for row in rows if "load" in row]
     if load:
         cores = rows[0]["machine"]["cores"]
         beside = "Little else ran beside it."
-        if np.median(load) > cores:
+        if threads == 1:
+            beside = ("Seconds are the processor's, to which other work adds what it takes from caches and memory: "
+                      "compare rows of one problem.")
+        elif np.median(load) > cores:
             beside = ("**Other work ran beside it**: these are no figures to quote. `cmargin` and `cmargin-certified` "
                       "are often the very same fit, and show how far two of its rows may be apart.")
         yield (f"- Load average before the rows, this race included: median {np.median(load):.1f}, highest "
@@ -173,7 +176,7 @@ def text_of(rows, open_ends, options, command, picture):
         lines += ["**A quick run on small data: it shows that the race runs, not who is fast.**", ""]
     for sentence in open_ends:
         lines += [f"**Not all is here: {sentence.removeprefix('race: ')}**", ""]
-    lines += ["## Setting", "", SETTING, "", *circumstances(rows), ""]
+    lines += ["## Setting", "", SETTING, "", *circumstances(rows, options.threads), ""]
     if picture:
         lines += ["## Performance profiles", "", f"![Share of problems over the factor to the quickest]({picture})", "",
                   "Higher and further left is better; where a curve ends below 1, the rest was not reached in time "

@@ -13,6 +13,7 @@ from race.traces import (
     SHORT,
     TimeUp,
     Trace,
+    clock_of,
     joined,
     passes_within,
     quiet,
@@ -70,7 +71,7 @@ def trace_of(name, problem, limit, threads, level=-np.inf):
     traces, most = [], 1
     for run, growth in ways:
         traces.append(trace(partial(_run, run, problem, threads, most), judge, limit,
-                            lambda values: values[-1] <= level or settled(values, alike), growth))
+                            lambda values: values[-1] <= level or settled(values, alike), growth, clock_of(threads)))
         arrived = traces[-1].first(lambda value: value <= level)
         if arrived:                            # an alarm that rings while short runs are repeated would tell nothing
             limit = min(limit, max(arrived.seconds, SHORT * REPEATS))
@@ -102,13 +103,13 @@ def row_of(name, trace, best):
                   "nonzeros": nonzeros, "how": how}
 
 
-def other_objective(problem, limit):
+def other_objective(problem, limit, threads):
     """A row for LinearSVC on its own l1 objective: its seconds and nonzeros, nothing else can be compared."""
     row = {"solver": OTHER_OBJECTIVE, "longest": 2 * limit, "best": np.nan, "passes": np.nan, "gap": np.nan,
            "nonzeros": "", "ratio": np.nan, "bound": ""} | {f"{t:g}": np.nan for t in TARGETS}
     try:
         with quiet(), within(2 * limit):
-            run, seconds = timed(lambda: squared_hinge_l1(problem))
+            run, seconds = timed(lambda: squared_hinge_l1(problem), clock_of(threads))
     except TimeUp:
         return row | {"end": "broken off", "how": "squared hinge (another objective): broken off"}
     return row | {"end": "own tolerance", "longest": seconds, "passes": run.passes,
@@ -134,5 +135,5 @@ def race(problem, limit, threads, names):
     for row in rows:
         row["ratio"], row["bound"] = ratio(row, ours, f"{TARGETS[-1]:g}")
     if problem.l1 and problem.loss == "hinge" and "LinearSVC" in names:
-        rows.append(other_objective(problem, limit))
+        rows.append(other_objective(problem, limit, threads))
     return rows, best, distance

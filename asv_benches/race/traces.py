@@ -7,7 +7,7 @@ import sys
 import threading
 import warnings
 from itertools import pairwise
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import NamedTuple
 
 import numpy as np
@@ -101,13 +101,18 @@ def quiet():
             raise KeyboardInterrupt
 
 
-def timed(run):
+def clock_of(threads):
+    """What one thread is timed by is the processor's time, to which other work on the machine adds little."""
+    return process_time if threads == 1 else perf_counter
+
+
+def timed(run, clock=perf_counter):
     """(result, seconds); short runs are repeated and the best time is taken."""
     seconds, count = np.inf, 0
     while count == 0 or (seconds < SHORT and count < REPEATS):
-        start = perf_counter()
+        start = clock()
         result = run()
-        seconds, count = min(seconds, perf_counter() - start), count + 1
+        seconds, count = min(seconds, clock() - start), count + 1
     return result, seconds
 
 
@@ -121,7 +126,7 @@ def expected(points, growth):
     return last * min(max(seen, 1.0), growth)
 
 
-def trace(run, judge, limit, settled, growth=2.0):
+def trace(run, judge, limit, settled, growth=2.0, clock=perf_counter):
     """Runs with effort 1, growth, growth^2, ... until one is expected to last longer than ``limit`` seconds.
 
     ``judge(result)`` gives the value of a point and what to keep of the result; it is not timed. The trace also ends
@@ -129,12 +134,12 @@ def trace(run, judge, limit, settled, growth=2.0):
     """
     points, longest, effort = [], 0.0, 1.0
     while True:
-        start = perf_counter()
+        start = clock()
         try:
             with quiet(), within(2 * limit):
-                result, seconds = timed(lambda: run(effort))            # noqa: B023 (called at once)
+                result, seconds = timed(lambda: run(effort), clock)     # noqa: B023 (called at once)
         except TimeUp:
-            return Trace(points, max(longest, perf_counter() - start), "broken off")
+            return Trace(points, max(longest, clock() - start), "broken off")
         except Exception as error:             # another package's failure is a result, not the end of the race
             return Trace(points, longest, f"failed: {error}".split("\n")[0])
         value, kept = judge(result)
