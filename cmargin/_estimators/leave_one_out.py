@@ -45,7 +45,7 @@ class LeaveOneOut:
     low, high : arrays of that shape
         Certified interval of each exact left-out score, as narrow as the prediction needed; an end may be infinite.
     n_solved : int
-        Problems without a row that were solved.
+        Problems without a row that were solved anew, each by itself.
     stages : dict
         Number of rows whose prediction was known after each stage and not before.
     """

@@ -33,3 +33,40 @@ def left_out_margins(X, y, weight, l2, loss, fit_intercept=True, penalize_interc
         penalty[-1] = 0.0
     others = (np.arange(len(y)) != i for i in range(len(y)))
     return np.array([G[i] @ optimum(G[rows], weight[rows], penalty, loss) for i, rows in enumerate(others)])
+
+
+def left_out_path(G, weight, penalty, a, i, end):
+    """Margin of row i of the hinge's optimum where its dual variable has come from weight_i a_i to ``end``.
+
+    G: (n, q) rows; a: (n,) dual variables of the optimum, of which those of independent rows at the kink are between 0
+    and 1; the conditions of all rows at the kink are solved anew at every vertex.
+    """
+    n, q = G.shape
+    kink, up, alpha = [j for j in range(n) if 1e-9 < a[j] < 1 - 1e-9 and j != i], a > 0.5, weight * a
+
+    def solved(right, ones):
+        K = np.block([[np.diag(penalty), -G[kink].T], [G[kink], np.zeros((len(kink), len(kink)))]])
+        found = np.linalg.solve(K, np.r_[right, np.full(len(kink), ones)])
+        return found[:q], found[q:]
+    while True:
+        others = [j for j in range(n) if j not in kink]
+        v, alpha[kink] = solved(alpha[others] @ G[others], 1.0)
+        dv, dalpha = solved(-np.sign(alpha[i] - end) * G[i], 0.0)
+        z, dz, step, event = G @ v, G @ dv, abs(alpha[i] - end), None
+        for at, j in enumerate(kink):
+            limit = (weight[j] if dalpha[at] > 0 else 0.0) - alpha[j]
+            if dalpha[at] and limit / dalpha[at] < step:
+                step, event = limit / dalpha[at], (j, dalpha[at] > 0)
+        for j in others:
+            if j != i and (dz[j] > 0) == up[j] and dz[j] and 0 <= (1 - z[j]) / dz[j] < step:
+                step, event = (1 - z[j]) / dz[j], (j, None)
+        alpha[kink] += step * dalpha
+        alpha[i] -= np.sign(alpha[i] - end) * step
+        if event is None:
+            return G[i] @ (v + step * dv)
+        j, rises = event
+        if rises is None:
+            kink.append(j)
+        else:
+            kink.remove(j)
+            up[j], alpha[j] = rises, weight[j] * rises

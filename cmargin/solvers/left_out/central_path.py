@@ -27,7 +27,7 @@ class Nearness:
         M = curvature_of(problem, counted[e[counted] <= WIDTH * NEAREST * m], curved)
         self.factor, self.length = Factor(M), np.empty(len(z))
         for some, G in problem.rows.blocks(np.arange(len(z))):
-            self.length[some] = np.sqrt(np.maximum(np.einsum("ij,ij->i", G, self.factor.solve_rows(G)), TINY))
+            self.length[some] = np.maximum(np.linalg.norm(self.factor.half(G.T), axis=0), TINY**0.5)
         self.counted = counted
 
     def nearest(self, z, count):
@@ -45,26 +45,26 @@ class Nearness:
 class Point:
     """A point of the central path: weights, dual variables of all rows, their cost, and the factor of its curvature."""
 
-    def __init__(self, problem, found, near, sides):
-        """``near``: places of the rows that it was sought among; ``sides``: (n,) a of the others."""
-        self.v, self.near = found.v, near
-        self.a = sides.copy()
-        self.a[near] = found.a
-        self.z = problem.rows.margins(self.v)
-        self.cost = problem.weight * problem.loss.gap(self.z, self.a)
-        beside = self.cost > 0
-        beside[near] = False
-        self.crossed = np.flatnonzero(beside)            # rows on another side of the kink than was thought
-        self.compliance = found.compliance
-        self.G, self.weight = problem.rows.take(near), problem.weight[near]
+    def __init__(self, problem, found, near, G, sides, linear):
+        """``near``: places of the rows G it is sought among; ``sides``: (n,) a of the others, ``linear`` their sum."""
+        self.v, self.near, self.G, self.linear, self.compliance = found.v, near, G, linear, found.compliance
+        self.weight, self.slack = problem.weight[near], 1 - G @ found.v
+        self.a, self.cost, self.place = sides.copy(), np.zeros(len(sides)), np.full(len(sides), -1, np.intp)
+        self.a[near], self.place[near] = found.a, np.arange(len(near))
+        self.cost[near] = self.weight * problem.loss.gap(1 - self.slack, found.a)
+
+    def crossed(self, problem, places, z):
+        """Which of the rows at ``places``, of margins z, are on another side of the kink than was thought."""
+        apart = self.place[places] < 0
+        places = places[apart]
+        self.cost[places] = problem.weight[places] * problem.loss.gap(z[apart], self.a[places])
+        return places[self.cost[places] > 0]
 
     def prepare(self, problem):
         """What bounds need of it."""
-        self.rho = problem.rows.sums(problem.weight * self.a) - problem.penalty * self.v
-        self.place = np.full(problem.rows.n_rows, -1, np.intp)
-        self.place[self.near] = np.arange(len(self.near))
-        self.curvature = Curvature(problem, self.G, self.a[self.near], self.compliance, 1 - self.z[self.near],
-                                   self.weight, self.rho)
+        self.rho = self.linear + (self.weight * self.a[self.near]) @ self.G - problem.penalty * self.v
+        self.curvature = Curvature(problem, self.G, self.a[self.near], self.compliance, self.slack, self.weight,
+                                   self.rho)
         self.gap = self.cost.sum() + self.curvature.of_rho
         self.solved = None
         return self
@@ -130,48 +130,71 @@ class Curvature:
         if self.anchor >= 0:
             S[:, self.anchor] += excess / self.weight[self.anchor]
             falls = falls + excess * self.slack[self.anchor]
-        needed = np.maximum(np.maximum(S / self.rise, S / -self.fall).max(axis=1, initial=0.0), TINY)
+        S /= self.rise
+        needed = S.max(axis=1, initial=0.0)
+        S *= -self.rise / self.fall
+        needed = np.maximum(np.maximum(needed, S.max(axis=1, initial=0.0)), TINY)
         most = np.where((own >= 0) & (own == self.anchor), 0.0, (1 - FREE) / needed)
         return most, np.einsum("ij,ij->i", rest, rest) / self.l2, falls + rest @ self.rho / self.l2
 
 
-def among(problem, v, z, near, m):
-    """`Point` of the central path, sought among the places ``near``, other rows on the side that z says."""
-    sides = (z < 1).astype(float)
+def below(problem, z):
+    """The sum of the rows whose margins are below 1."""
+    return problem.rows.sums(problem.weight * (z < 1))
+
+
+def among(problem, v, z, near, m, total):
+    """`Point` of the central path, sought among the places ``near``, other rows on the side that z says.
+
+    ``total``: what `below` says of z.
+    """
+    sides, G = (z < 1).astype(float), problem.rows.take(near)
+    linear = total - (problem.weight[near] * sides[near]) @ G
     sides[near] = 0.0
-    linear = problem.rows.sums(problem.weight * sides)
-    found = centre(problem.rows.take(near), problem.weight[near], problem.penalty, linear, v, m)
-    return Point(problem, found, near, sides)
+    return Point(problem, centre(G, problem.weight[near], problem.penalty, linear, v, m), near, G, sides, linear)
 
 
-def optimum(problem, v):
-    """`Point` at which the gap is rounding, from weights near the optimum, and the `Nearness` there."""
-    z = problem.rows.margins(v)
+def optimum(problem, v, z=None, total=None, nearness=None):
+    """`Point` at which the gap is rounding, from weights near the optimum, and the `Nearness` there.
+
+    What is known already need not be found: the margins z, what `below` says of them, and the nearness.
+    """
+    z = problem.rows.margins(v) if z is None else z
     most = NEAREST * problem.rows.n_columns
-    nearness = Nearness(problem, z, most)
+    nearness = nearness or Nearness(problem, z, most)
     near, _ = nearness.nearest(z, most)
+    near = near[problem.weight[near] > 0]
     for _ in range(SEARCHES):
-        point = among(problem, v, z, near, EXACT)
-        if not len(point.crossed):
+        total = below(problem, z) if total is None else total
+        point = among(problem, v, z, near, EXACT, total)
+        point.z = problem.rows.margins(point.v)
+        crossed = point.crossed(problem, np.arange(len(z)), point.z)
+        if not len(crossed):
             break
         if problem.objective(point.v, point.z) < problem.objective(v, z):
-            v, z = point.v, point.z
-        if len(point.crossed) > most:
+            v, z, total = point.v, point.z, None
+        if len(crossed) > most:
             nearness = Nearness(problem, z, most)
             near = np.union1d(near, nearness.nearest(z, 4 * len(near))[0])
-        near = np.union1d(near, point.crossed)
+        near = np.union1d(near, crossed)
     return point.prepare(problem), nearness
 
 
-def with_room(problem, best, share):
-    """`Point` of the central path near the optimum ``best``, with ``share`` rows a column within `WIDTH` m."""
+def with_room(problem, best, share, total, nearness):
+    """`Point` of the central path near the optimum ``best``, with ``share`` rows a column within `WIDTH` m.
+
+    ``total``: what `below` says of the optimum's margins; ``nearness``: `Nearness` there, of which it is known which
+    rows may have crossed the kink.
+    """
     e = np.where(problem.weight > 0, np.abs(1 - best.z), np.inf)
     count = min(int(share * problem.rows.n_columns), np.count_nonzero(problem.weight) - 1)
     m = max(np.partition(e, count)[count] / WIDTH, 10 * EXACT)
     near = np.flatnonzero(e <= WIDTH * m)
     for _ in range(SEARCHES):
-        point = among(problem, best.v, best.z, near, m)
-        if not len(point.crossed):
+        point = among(problem, best.v, best.z, near, m, total)
+        reached = np.flatnonzero(e <= nearness.moved(point.v - best.v) * nearness.length)
+        crossed = point.crossed(problem, reached, problem.rows.take(reached) @ point.v)
+        if not len(crossed):
             break
-        near = np.union1d(near, point.crossed)
+        near = np.union1d(near, crossed)
     return point.prepare(problem)

@@ -1,8 +1,8 @@
-"""Left-out margins by the hinge: bounds from a few points of the central path, then row by row where these do not do.
+"""Left-out margins by the hinge: bounds from points of the central path, then paths of the rows where these do not do.
 
 At the optimum a row that is left out is made up for by the rows at the kink, as many as there are columns, whose dual
-variables have limits: followed exactly this is a path with several breakpoints a row (Cauwenberghs and Poggio 2000).
-But a sign wants no path. Any dual variables within their limits prove a bound (`problem`), and at a point of the
+variables have limits: followed exactly this is a path with several breakpoints a row (`vertex`). But most signs want no
+path. Any dual variables within their limits prove a bound (`problem`), and at a point of the
 central path all rows near the kink have room to both sides, a little dearer than the optimum. There one linear map,
 that of the curvature of the barrier, says for all rows how others would make up for them, and how far there is room.
 """
@@ -11,12 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cmargin.solvers.left_out.central_path import NEAREST, Curvature, optimum, with_room
+from cmargin.solvers.left_out.central_path import NEAREST, Curvature, below, optimum, with_room
 from cmargin.solvers.left_out.interior import centre
 from cmargin.solvers.left_out.problem import FREE, TINY
+from cmargin.solvers.left_out.vertex import Vertex
 
-SHARES = (10.0, 2.0)             # rows with room, a column, of the points of the central path that bounds come from
-AT_ONCE = 2048                   # rows that are bounded at a time
+SHARES = (3.0, 10.0)             # rows with room, a column, of the points of the central path that bounds come from
+AT_ONCE = 512                    # rows that are bounded at a time
+FOLLOWED = (5.0, 20.0, 40.0)     # rows a column that paths see
+MOST_SEEN = 4400                 # rows that paths see at most: a square matrix is made of them
 ROUNDS = 8                       # in which rows at a limit are held there
 ROOM = 0.98                      # part of the way to a limit where they are held
 SOLVED = (1e-8, 1e-10, 1e-13)    # m at which the problem without a row is solved, until its sign is known
@@ -30,6 +33,7 @@ class HingeLeftOut:
         self.problem = problem
         self.low, self.high = np.full(problem.rows.n_rows, -np.inf), np.full(problem.rows.n_rows, np.inf)
         self.best, self.nearness = optimum(problem, v)
+        self.total = below(problem, self.best.z)
         self.approximate = self.best.z.copy()
         self.points, self.parts = [], {}
         self.settle()
@@ -44,6 +48,8 @@ class HingeLeftOut:
         yield "bounded", self.bound_beyond
         for share in SHARES:
             yield "bounded", lambda rows, share=share: self.bound(share, rows)
+        for share in FOLLOWED:
+            yield "followed", lambda rows, share=share: self.follow(share, rows)
         for at in range(len(SHARES)):
             yield "refined", lambda rows, at=at: [self.refine(self.points[at], i) for i in rows]
         for m in SOLVED:
@@ -89,13 +95,14 @@ class HingeLeftOut:
 
     def bound(self, share, rows):
         """Narrow ``low`` and ``high`` of ``rows`` by one linear map of the others' dual variables each."""
-        self.points.append(with_room(self.problem, self.best, share))
+        self.points.append(with_room(self.problem, self.best, share, self.total, self.nearness))
         for lo in range(0, len(rows), AT_ONCE):
             self.bound_block(self.points[-1], rows[lo:lo + AT_ONCE])
 
     def bound_block(self, point, rows):
-        z, given, cost = point.z[rows], self.problem.weight[rows] * point.a[rows], point.gap - point.cost[rows]
-        most, square, falls = point.curvature.made_up(self.problem.rows.take(rows), point.place[rows])
+        G, given = self.problem.rows.take(rows), self.problem.weight[rows] * point.a[rows]
+        z, cost = G @ point.v, point.gap - point.cost[rows]
+        most, square, falls = point.curvature.made_up(G, point.place[rows])
         self.from_below(rows, z, given, cost, falls, square, most)
         with np.errstate(divide="ignore"):               # the dual variables as they are, but for the row's own
             up = cost / given
@@ -113,11 +120,22 @@ class HingeLeftOut:
         short = rest / nu - turned + given * square + nu * square / 2
         self.low[rows] = np.fmax(self.low[rows], np.where(possible, z - short, -np.inf))
 
+    def follow(self, share, rows):
+        """Narrow the bounds of ``rows`` to the optimum without each, by paths that see ``share`` rows a column."""
+        if min(share * self.problem.rows.n_columns, self.problem.rows.n_rows) > MOST_SEEN:
+            return
+        vertex = Vertex(self.problem, self.best, self.part(share), self.nearness)
+        for lo in range(0, len(rows) if vertex.sound else 0, AT_ONCE):
+            some = rows[lo:lo + AT_ONCE]
+            z, low, high = vertex.bounds(some)
+            self.low[some], self.high[some] = np.fmax(self.low[some], low), np.fmin(self.high[some], high)
+            self.approximate[some] = np.where(np.isfinite(low), z, self.approximate[some])
+
     # ------------------------------------------------------------ bounds of one row
 
     def refine(self, point, i):
         """Narrow ``low`` of row i: rows whose limit is in the way are held there, and the others make up for them."""
-        problem, slack = self.problem, 1 - point.z[point.near]
+        problem, slack = self.problem, point.slack
         row = problem.rows.take(np.array([i]))[0]
         S = point.G @ point.curvature.factor.solve(row)
         given, cost = problem.weight[i] * point.a[i], point.cost.sum() - point.cost[i]
@@ -133,7 +151,7 @@ class HingeLeftOut:
                 short = cost - (point.weight * change) @ slack + rho @ rho / (2 * problem.l2)
                 if point.curvature.anchor >= 0:
                     short += excess * slack[point.curvature.anchor]
-                self.low[i] = max(self.low[i], point.z[i] - max(short, 0.0) / (t - given))
+                self.low[i] = max(self.low[i], row @ point.v - max(short, 0.0) / (t - given))
 
     @staticmethod
     def made_up(point, S, held, at):
@@ -165,11 +183,12 @@ class HingeLeftOut:
 
     def solve(self, i, m):
         """Narrow ``low`` and ``high`` of row i to the optimum without it, as well as m tells it."""
-        for share in (SHARES[0], NEAREST, 4 * NEAREST):  # until no other row can have crossed: all rows are dear
+        for share in (NEAREST / 2, NEAREST, 4 * NEAREST):  # until no other row can have crossed: all rows are dear
             if self.solve_among(self.part(share), i, m):
                 return
-        without = self.problem.without(i)
-        point, _ = optimum(without, self.best.v)
+        best, row = self.best, self.problem.rows.take(np.array([i]))[0]
+        total = self.total - self.problem.weight[i] * (best.z[i] < 1) * row
+        point, _ = optimum(self.problem.without(i), best.v, best.z, total, self.nearness)
         self.certify(point.curvature, point.gap, i, point.z[i])
 
     def part(self, share):
@@ -177,10 +196,9 @@ class HingeLeftOut:
         if share not in self.parts:
             problem, best = self.problem, self.best
             near, limit = self.nearness.nearest(best.z, int(share * problem.rows.n_columns))
-            sides = problem.weight * (best.z < 1)
-            sides[near] = 0.0
-            self.parts[share] = Part(near, limit, problem.rows.take(near), problem.weight[near],
-                                     problem.rows.sums(sides))
+            G, weight = problem.rows.take(near), problem.weight[near]
+            linear = self.total - (weight * (best.z[near] < 1)) @ G
+            self.parts[share] = Part(near, limit, G, weight, linear)
         return self.parts[share]
 
     def solve_among(self, part, i, m):

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, solve_triangular
+from scipy.linalg import LinAlgError, cho_solve, solve_triangular
 from scipy.special import expit, xlog1py
 
 from cmargin._core.losses._losses import LOSS_IDS, evaluate
@@ -160,12 +160,16 @@ class Factor:
     def solve(self, B):
         """H^-1 B of a vector or of columns."""
         unit = self.unit if B.ndim == 1 else self.unit[:, None]
-        half = solve_triangular(self.lower, B * unit, lower=True, check_finite=False)
-        return unit * solve_triangular(self.lower, half, lower=True, trans=1, check_finite=False)
+        return unit * cho_solve((self.lower, True), B * unit, overwrite_b=True, check_finite=False)
+
+    def half(self, B):
+        """L^-1 B, with H = LL', of a vector or of columns: its lengths are those in the metric of H^-1."""
+        unit = self.unit if B.ndim == 1 else self.unit[:, None]
+        return solve_triangular(self.lower, B * unit, lower=True, check_finite=False, overwrite_b=True)
 
     def length(self, v):
-        """sqrt(v'H v), of the H that was factorised."""
-        return float(np.linalg.norm(self.lower.T @ (v / self.unit)))
+        """sqrt(v'H v), of the H that was factorised, of a vector or of the rows of v."""
+        return np.linalg.norm((v / self.unit) @ self.lower, axis=-1)
 
     def solve_rows(self, G):
         """Rows of G times H^-1."""
