@@ -23,6 +23,7 @@ import numpy as np
 
 from cmargin._core.lanes._lane_batch import LANE_COUNT
 from cmargin.data.loss import HINGE, TWO_KINKS, Loss
+from cmargin.data.memory.dual_rows import DENSE
 from cmargin.solvers import cost, prices
 from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.prices import BY_DUAL, Sampled
@@ -321,8 +322,9 @@ def reads_foreseen(stats, outcome_of):
 
         mean of |x_i|^2 / (ridge_i + sum_j x_ij^2 / n_j),       n_j rows with an entry in column j,
 
-    and where that is large a trial finds out whether sweeps end at once, as they do where classes are apart. Of fewer
-    columns the dual is then not tried.
+    and where that is large a trial finds out whether sweeps end at once, as they do where classes are apart. Where few
+    entries are stored common columns are held near a centre, and sweeps end in fewer reads than a factor of thousands
+    of columns is worth.
     """
     price, n, m = prices.reads_of_newton(stats, True), stats.n_rows, stats.n_features
     if stats.sparse and prices.too_wide(n, m) and not prices.reducing_pays_off(stats) \
@@ -333,9 +335,11 @@ def reads_foreseen(stats, outcome_of):
         return np.inf
     if not np.isfinite(price) or few_sparse_rows(stats):
         return np.inf
+    enough = cost.DUAL_SHARE * (min(price, cost.SPARSE_NEWTON_READS) if stats.sparse else price)
+    if stats.sparse and stats.entries_per_row < DENSE * m and enough >= cost.SHORT_TRIAL_READS:
+        return enough
     if stats.sparse and stats.entries < cost.WEIGHED_FROM_ENTRIES:
         return 0
-    enough = cost.DUAL_SHARE * (min(price, cost.SPARSE_NEWTON_READS) if stats.sparse else price)
     if "length_ratio" not in outcome_of:
         return Stage("probe", "their ratio tells how many sweeps the dual needs",
                      what="length_ratio")
@@ -349,7 +353,7 @@ def reads_foreseen(stats, outcome_of):
             return 0
         if "own_part" not in outcome_of:
             return Stage("probe", "rows with columns of their own need few sweeps whatever that ratio", what="own_part")
-        return 0 if rows_are_alike(outcome_of) else enough
+        return enough
     if "without_margin" not in outcome_of:
         return Stage("probe", "rows without a margin of 1 tell how many sweeps the dual needs", what="without_margin")
     moved, = outcome_of["without_margin"].numbers

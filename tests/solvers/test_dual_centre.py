@@ -12,9 +12,10 @@ from cmargin.data.loss import Loss
 from cmargin.solvers.per_class import class_streams
 
 
-def zipf_rows(n, m, seed=3):
+def zipf_rows(n, m, seed=3, each=8):
     rng = np.random.default_rng(seed)
-    X = sp.csr_matrix((rng.standard_normal(8 * n), rng.zipf(1.4, 8 * n) % m, np.arange(n + 1) * 8), shape=(n, m))
+    entries = rng.standard_normal(each * n)
+    X = sp.csr_matrix((entries, rng.zipf(1.4, each * n) % m, np.arange(n + 1) * each), shape=(n, m))
     X.sum_duplicates()
     return X, np.where(rng.random(n) < 0.4, 1.0, -1.0), rng.integers(1, 4, n).astype(float)
 
@@ -35,32 +36,39 @@ def sweep(Z, y, order, box, at, a, w):
 
 @pytest.mark.parametrize("free", [False, True])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_sweeps_beside_a_centre_equal_the_twin(loss, free):
-    X, y, weight = zipf_rows(200, 3000)
+@pytest.mark.parametrize("patience, sweeps_made", [(np.inf, 6), (0.0, 24)])
+def test_sweeps_beside_a_centre_equal_the_twin(loss, free, patience, sweeps_made):
+    # without patience they end at the best point of their last moves, where rows at work have entries enough, once 16
+    # sweeps have told a rate
+    n, m = 1200, 900
+    X, y, weight = zipf_rows(n, m, each=24)
     rows = open_rows(X).dual_rows(True, free, weight, 1 / weight.sum(), Loss(loss)).row_pass(weight * y)
     shared = rows.shared
-    Z, box = np.column_stack([X.toarray(), np.full(200, rows.bias)]), (shared.upper, shared.ridge)
+    Z, box = np.column_stack([X.toarray(), np.full(n, rows.bias)]), (shared.upper, shared.ridge)
     np.testing.assert_allclose(shared.column_costs[:-2], shared.cost @ X.toarray()**2)
     at = naive_dual.Centre(Z, shared.cost, shared.ridge, free)
-    mine_a, mine_w, a, w = np.zeros(200), np.zeros(3001), np.zeros(200), np.zeros(3001)
-    stream, nap, wake = class_streams(5, 1)[0], np.zeros(200, int), np.zeros(200, int)
+    mine_a, mine_w, a, w = np.zeros(n), np.zeros(m + 1), np.zeros(n), np.zeros(m + 1)
+    stream, nap, wake = class_streams(5, 1)[0], np.zeros(n, int), np.zeros(n, int)
     shuffled = stream.copy()
-    sweeps = DualSweeps(rows, mine_a, mine_w, stream, np.inf, shared.column_costs)
-    for number in range(6):
+    sweeps, moves = DualSweeps(rows, mine_a, mine_w, stream, patience, shared.column_costs), []
+    for number in range(sweeps_made):
         order = np.flatnonzero(wake <= number)
         shuffle(order, shuffled)
+        before, w_before = a, w
         rested, seen, a, w = sweep(Z, y, order, box, at, a, w)
         nap[np.setdiff1d(order, rested)] = 0
         nap[rested] = np.minimum(2 * nap[rested] + 1, 7)
         wake[rested] = number + 1 + nap[rested]
+        if number >= 17 > patience and len(order) * X.nnz / n > 3 * (n + m):
+            a, w, moves, _ = naive_dual.best_move(Z, y, box, moves, before, w_before, a, w, part=at.part)
         added, w = at.move(seen, naive_dual.gain(a, shared.ridge).sum(), rows.bias * (a @ y), w)
         assert sweeps.run(1, 0.0, np.inf, np.inf, np.inf)[1] == 1
         sweeps.bounds = -np.inf, np.inf                        # no row leaves
-        np.testing.assert_allclose(mine_a, a, atol=1e-9)
-        np.testing.assert_allclose(mine_w, w, atol=1e-9)
-        np.testing.assert_allclose(sweeps.sum[:-1], Z[:, :-1].T @ (a * y), atol=1e-9)
+        np.testing.assert_allclose(mine_a, a, atol=1e-8)
+        np.testing.assert_allclose(mine_w, w, atol=1e-8)
+        np.testing.assert_allclose(sweeps.sum[:-1], Z[:, :-1].T @ (a * y), atol=1e-8)
         assert sweeps.gap == pytest.approx(seen + added, rel=1e-7)
-    assert at.weight > 0 and wake.max() > 5
+    assert at.weight > 0 and wake.max() > 5 and bool(moves) == (patience == 0)
 
 
 def test_rows_of_which_much_is_stored_have_no_centre():

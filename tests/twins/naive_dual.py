@@ -60,21 +60,24 @@ def steps_along(K, slope):
     return c
 
 
-def best_move(Z, y, box, moves, before, w_before, a, w, target=1.0):
+def best_move(Z, y, box, moves, before, w_before, a, w, target=1.0, part=1.0):
     """The best point along a sweep's change and the moves before, clipped to the box: a, w, moves, rows clipped.
 
-    ``moves``: pairs of what dual variables and w were moved by, newest first.
+    ``moves``: pairs of what dual variables and sum a y x were moved by, newest first; ``part``: what of the latter is
+    seen in w.
     """
     upper, ridge = box
-    D, W = (np.array(part) for part in zip((a - before, w - w_before), *moves, strict=True))
-    c = steps_along(W @ W.T + (D * ridge) @ D.T, D @ (target - ridge * a) - W @ w)
+    last = (a - before, (w - w_before) / part)
+    D, G = (np.array(each) for each in zip(last, *moves, strict=True))
+    c = steps_along((G * part) @ G.T + (D * ridge) @ D.T, D @ (target - ridge * a) - G @ w)
     if not 0.05 <= np.abs(c).max() <= 1000:
-        return a, w, [(a - before, w - w_before), *moves][:3], 0
+        return a, w, [last, *moves][:3], 0
     trial = a + c @ D
     new = np.clip(trial, 0, upper)
-    new_w, n_clipped = w + c @ W + Z.T @ (y * (new - trial)), (new != trial).sum()
-    if gain(new, ridge, target).sum() - new_w @ new_w / 2 > gain(a, ridge, target).sum() - w @ w / 2:
-        return new, new_w, [(new - before, new_w - w_before), *moves][:3], n_clipped
+    new_w, n_clipped = w + part * (c @ G + Z.T @ (y * (new - trial))), (new != trial).sum()
+    rise = ((new_w - w) * (new_w + w) / part).sum() / 2
+    if gain(new, ridge, target).sum() - gain(a, ridge, target).sum() > rise:
+        return new, new_w, [(new - before, (new_w - w_before) / part), *moves][:3], n_clipped
     return a, w, [], n_clipped
 
 
@@ -141,8 +144,8 @@ class Centre:
             rho, move = (1 / self.part - 1)[columns], (w - self.centre)[columns]
             moved = self.moved[columns]
             along = rho * move @ moved > 0.98 * np.sqrt((rho @ move**2) * (rho @ moved**2))
-            turned = self.strength * 2.0**(-0.75 if along else 0.125 if seen > added else -0.125)
-            self.strength = min(max(turned, 0.01), 0.2)
+            asks = 0.125 if seen > 4 * added else -0.125 if added > 4 * seen else 0
+            self.strength = min(max(self.strength * 2.0**(-0.75 if along else asks), 0.01), 0.2)
         weight = self.strength * max(total, 0.0) / self.cost.sum()
         self.centre, self.moved = w.copy(), w - self.centre
         if weight > 2 * self.weight or weight < self.weight / 2:

@@ -31,7 +31,8 @@ from cmargin._core.util._serialise cimport numbers_between, span
 cdef double STRENGTH = 0.2           # t, to begin with and at most,
 cdef double LEAST = 0.01             # and at least; rho, below which a column is not held
 # factor on `weight` from which on it is taken into account, for a read of the rows; eight sweeps that all ask for more,
-# or for less, change t by it
+# or for less, change t by it. They ask for neither within its square, which is what such a change makes of the parts of
+# the gap: else t went up and down for ever
 cdef double HELD = 2.0
 cdef double SAME_WAY = 0.98          # cosine between two moves of the centre from which on a smaller t takes it there
 cdef double LARGEST = 1e4            # rho: digits of g are lost beside a larger one
@@ -103,7 +104,9 @@ cdef double move_centre(dual_centre *at, dual_rows *rows, double seen, double to
     if rows.free:
         apart += at.part[rows.m] * unbalanced * unbalanced
     if at.weight > 0:
-        asks = -0.75 if along > SAME_WAY * sqrt(now * before) else 0.125 if seen > apart else -0.125
+        asks = 0.125 if seen > HELD * HELD * apart else -0.125 if apart > HELD * HELD * seen else 0
+        if along > SAME_WAY * sqrt(now * before):
+            asks = -0.75
         at.strength = min(max(at.strength * pow(HELD, asks), LEAST), STRENGTH)
     weight = at.strength * max(total, 0.0) / at.column[rows.m + 1]
     if weight > HELD * at.weight or weight < at.weight / HELD:

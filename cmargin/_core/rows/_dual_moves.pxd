@@ -12,10 +12,11 @@ cdef enum:
 cdef struct dual_moves:
     double *a                        # (n,) dual variables
     double *w                        # (m + 1,) sum a y (x - mean)
+    const double *part               # (m + 1,) what of a change of sum a y x is seen in w
     double *before                   # (n,), (m + 1,) as they were when the sweep began
     double *w_before
-    double *last                     # (MOVES, n), (MOVES, m + 1) what whole sweeps before have changed, newest first
-    double *w_last
+    double *last                     # (MOVES, n), (MOVES, m + 1) what sweeps before have changed of a, and of
+    double *w_last                   # sum a y x, newest first
     int kept                         # how many of them are there
     int losses                       # steps one after the other that were not taken,
     int resting                      # and sweeps for which none is tried

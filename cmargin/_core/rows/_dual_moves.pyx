@@ -7,6 +7,8 @@ gradients do not. The dual is a quadratic, and its largest value over directions
 
 needs no row to be read, since D = sum d y x is known of each (sequential subspace optimisation: Narkiss and Zibulevsky
 2005). The point is clipped to the box, for which rows that would leave it are read, and taken if the dual is larger.
+Beside a centre (``_dual_centre.pyx``) the dual is that of the problem with the centre, in which a change D moves w by
+part_j D_j: its slopes are those at w, and <D_k, D_l> is sum_j part_j D_kj D_lj.
 """
 
 from libc.math cimport fabs, sqrt
@@ -73,10 +75,10 @@ cdef void measure(const dual_moves *at, const dual_rows *rows, small_model *mode
             model.curvature[k][p] = 0
     model.square = 0
     for j in range(n_columns):
-        d[0] = at.w[j] - at.w_before[j]
+        d[0] = (at.w[j] - at.w_before[j]) / at.part[j]
         for k in range(at.kept):
             d[k + 1] = at.w_last[k * n_columns + j]
-        add_products(model, d, -at.w[j], 1)
+        add_products(model, d, -at.w[j], at.part[j])
         model.square += at.w[j] * at.w[j]
     for i in range(n):
         d[0] = at.a[i] - at.before[i]
@@ -132,7 +134,7 @@ cdef move_gain take_step(dual_moves *at, dual_rows *rows, const double *step) no
     cdef move_gain gain
     gain.total, gain.balance, gain.n_read = 0, 0, 0
     for j in range(n_columns):
-        next_move(at.w_last + j, n_columns, step, at.w[j] - at.w_before[j])
+        next_move(at.w_last + j, n_columns, step, (at.w[j] - at.w_before[j]) / at.part[j])
     for i in range(n):
         trial = at.before[i] + next_move(at.last + i, n, step, at.a[i] - at.before[i])
         new = min(max(trial, 0.0), rows.upper[i])
@@ -150,7 +152,7 @@ cdef move_gain take_step(dual_moves *at, dual_rows *rows, const double *step) no
     take_mean(rows, clipped, at.w_last)
     at.w_last[rows.m] += rows.bias * clipped
     for j in range(n_columns):
-        at.w_before[j] += at.w_last[j]
+        at.w_before[j] += at.part[j] * at.w_last[j]
     return gain
 
 
@@ -158,7 +160,7 @@ cdef double rise_of_square(const dual_moves *at, Py_ssize_t n_columns) noexcept 
     cdef double square = 0
     cdef Py_ssize_t j
     for j in range(n_columns):
-        square += (at.w_before[j] - at.w[j]) * (at.w_before[j] + at.w[j])
+        square += (at.w_before[j] - at.w[j]) * (at.w_before[j] + at.w[j]) / at.part[j]
     return square
 
 
@@ -170,7 +172,7 @@ cdef void keep_sweep(dual_moves *at, const dual_rows *rows) noexcept nogil:
     for k in range(DIRECTIONS):
         step[k] = 0
     for j in range(rows.m + 1):
-        next_move(at.w_last + j, rows.m + 1, step, at.w[j] - at.w_before[j])
+        next_move(at.w_last + j, rows.m + 1, step, (at.w[j] - at.w_before[j]) / at.part[j])
     for i in range(rows.n):
         next_move(at.last + i, rows.n, step, at.a[i] - at.before[i])
     at.kept = min(at.kept + 1, <int> MOVES)

@@ -66,7 +66,7 @@ cdef class DualSweeps:
                        part.base, square.base]
         at.a, at.w, at.apart = &a[0], &w[0], &apart[0]
         at.moves.a, at.moves.w, at.moves.before, at.moves.w_before = at.a, at.w, &before[0], &w_before[0]
-        at.moves.last, at.moves.w_last = &last[0], &w_last[0]
+        at.moves.last, at.moves.w_last, at.moves.part = &last[0], &w_last[0], &part[0]
         at.order, at.queue, at.nap, at.wake, at.stream = &order[0], &queue[0], &nap[0], &wake[0], &stream[0]
         at.n_active, at.low, at.high, at.patience = n, -INFINITY, INFINITY, patience
         at.gap = INFINITY
@@ -229,16 +229,21 @@ cdef void take_sums(dual_sweeps *at) noexcept nogil:
         at.balance += at.a[i] if at.rows.signed_weight[i] >= 0 else -at.a[i]
 
 
+cdef bint pays_off(const dual_sweeps *at, double entries) noexcept nogil:
+    # the best point along the last moves, after a sweep of so many entries: it goes over vectors of rows and of columns
+    if at.centre.weight > 0:                                     # a step reads some three numbers for each of theirs
+        return at.slow and entries > 3 * (at.rows.n + at.rows.m)
+    # before the first sweep no one knows whether there will be a centre
+    return at.slow or (entries > at.rows.m and (at.centre.column == NULL or at.now > 1))
+
+
 cdef void begin_sweep(dual_sweeps *at) noexcept nogil:
     cdef Py_ssize_t n = 0, k
     at.now += 1
     for k in range(at.n_active):
         at.queue[n] = at.order[k]
         n += at.wake[at.order[k]] <= at.now
-    # where its rows have more entries than there are columns; beside a centre not at all, nor before the first sweep
-    # has told whether there is one
-    at.stretches = (at.centre.column == NULL or (at.centre.weight == 0 and at.now > 1)) \
-        and (at.slow or n * at.rows.density > 1) and not rests(&at.moves)
+    at.stretches = pays_off(at, n * at.rows.density * at.rows.m) and not rests(&at.moves)
     if n > 0:
         shuffle_places(at.queue, n, at.stream)
     if at.stretches:
@@ -328,8 +333,6 @@ cdef void end_sweep(dual_sweeps *at) noexcept nogil:
     at.high = at.largest if at.largest > 0 else INFINITY
     if at.centre.column != NULL:
         at.gap = at.seen + move_centre(&at.centre, at.rows, at.seen, at.total, at.rows.bias * at.balance, at.w)
-        if at.centre.weight > 0:
-            at.moves.kept = 0
     else:
         at.gap = at.seen + move_bias(at, at.seen)
     at.gaps[at.n_gaps % KEPT] = at.gap

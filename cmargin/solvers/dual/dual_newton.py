@@ -58,9 +58,11 @@ class DualNewton(InSlices, DualDriver):
                  first_evaluation=np.inf, a=None):
         self.problem, self.settings, self.result, self.warm, self.warm_a = problem, settings, result, w, a
         gives_up = enough_reads < settings.max_passes
+        # where half of ``max_passes`` is the limit, Newton's method costs more than sweeps whose gap stays for a while
+        by_rate = gives_up and problem.loss.name == "hinge" and enough_reads < settings.max_passes / 2
         super().__init__(rows, problem, settings, len(result.w), stream_of(seed).copy(),
                          enough_reads if gives_up else settings.max_passes, gives_up,
-                         HOPELESS * enough_reads if gives_up and problem.loss.name == "hinge" else np.inf,
+                         HOPELESS * enough_reads if by_rate else np.inf,
                          cost.DUAL_TRIAL_SHARE if on_trial else np.inf, first_evaluation if on_trial else np.inf,
                          cost.DUAL_HOPELESS_FROM, cost.SWEEPS_LEFT_FOR_MOVES, LARGEST_SCALE,
                          rows.shared.column_costs)
