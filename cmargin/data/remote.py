@@ -40,6 +40,9 @@ class RowsElsewhere(Described):
     def softmax_pass(self, labels, weight, n_classes, intercept, n_threads):
         self.refuse("The multinomial optimum")
 
+    def class_columns(self, columns, labels, weight, n_classes, intercept, n_threads, grouped):
+        self.refuse("The multinomial optimum")
+
 
 class FewInMemory:
     """The part of `StochasticRows` that reads few rows: the second moment behind an inverse above all.
