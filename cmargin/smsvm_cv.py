@@ -186,9 +186,9 @@ class SmSVMClassifierCV(PenaltySearch):
             Handed to the splitter ``cv``, which may keep the rows of a group together.
         comm : communicator with mpi4py's buffer methods, or None
             Every rank calls `fit` with its own rows, which stay where they are, and ends with the same model; folds
-            are those of all rows, rank after rank. As with Dask collections the driver is told all labels and weights
-            once, and the scores of rows held out. ``l2s`` must be numbers then, and y no label indicator, and there
-            are no ``groups`` and no ``checkpoint``.
+            are those of all rows, rank after rank, and the search's own parameters rank 0's. As with Dask collections
+            the driver is told all labels and weights once, and the scores of rows held out. ``l2s`` must be numbers
+            then, and y no label indicator, and there are no ``groups`` and no ``checkpoint``.
 
         Returns
         -------
@@ -233,20 +233,25 @@ class SmSVMClassifierCV(PenaltySearch):
 
     def _fit_over_places(self, X, y, sample_weight, groups, comm, begin):
         """`fit` to the rows of ranks or workers."""
-        deadline = None if self.max_time is None else begin + self.max_time
-        grid = self._checked_parameters()
-        refuse_over_places(self, checkpoint=self.checkpoint is not None, groups=groups is not None,
-                           standardize=self.standardize, **{"number as l2s": isinstance(self.l2s, Integral),
-                           "cv='loo'": is_left_out(self.cv), "scoring that asks for rows": not Scoring(self).by_scores})
-        found, run = search_over_places(self, grid, X, y, sample_weight, comm, deadline)
-        if self.refit:
+        def checked():
+            grid = self._checked_parameters()
+            refuse_over_places(self, checkpoint=self.checkpoint is not None, groups=groups is not None,
+                               standardize=self.standardize, **{
+                "number as l2s": isinstance(self.l2s, Integral), "cv='loo'": is_left_out(self.cv),
+                "scoring that asks for rows": not Scoring(self).by_scores})
+            return grid
+
+        if not isinstance(self._estimator, SmSVMClassifier):
+            self._validate_params()              # raises; there is nothing that ranks could be asked by
+        found, refits, run = search_over_places(self, checked, X, y, sample_weight, comm, begin)
+        if refits:
             fitted = perf_counter()
             best = clone(self._estimator).set_params(**{"l2": None, "C": None, **found["best_params_"]})
             best.fit(X, y, sample_weight, comm=comm)
             found |= {name: getattr(best, name) for name in OF_THE_BEST} | {
                 "best_estimator_": best, "refit_time_": perf_counter() - fitted,
                 "n_passes_": found["n_passes_"] + reads_of(best)}
-        for name in [name for name in OF_A_REFIT if not self.refit and name in vars(self)]:
+        for name in [name for name in OF_A_REFIT if not refits and name in vars(self)]:
             delattr(self, name)
         self.__dict__.update(found)
         if run is not None:

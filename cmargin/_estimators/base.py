@@ -300,13 +300,14 @@ class LinearClassifier(LinearPredictions, ClassifierMixin, LinearModel):
             warn_of_constant(signs)
 
 
-def open_data(estimator, X, y, sample_weight, comm=None):
+def open_data(estimator, X, y, sample_weight, comm=None, check=lambda: None):
     """What a fit trains on, checked: a context with the data source of rows and labels, weights, and a `Checkpointer`.
 
     The data source is None on a rank other than 0, where all has been done by then. Of rows in several places, what is
-    said of labels and weights is ``source.agreed``.
+    said of labels and weights is ``source.agreed``. What ``check()`` raises on one rank all ranks hear of.
     """
     def rows():
+        check()
         return _rows(estimator, X, y, sample_weight, comm)
 
     if comm is None and not on_workers(X):

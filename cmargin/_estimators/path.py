@@ -242,22 +242,25 @@ def refuse_what_a_path_has_no_use_for(estimator, source, sample_weight):
 def fit_path(estimator, X, y, sample_weight=None, *, l2s=None, Cs=None, n_l2s=100, l2_min=None, l1_ratio=None,
              between=False, l1s=None, comm=None):
     """`SmSVMPath`, by a copy of ``estimator``; parameters are those of `cmargin.smsvm_path`."""
-    if isinstance(n_l2s, bool) or not isinstance(n_l2s, (int, np.integer)) or n_l2s < 2:
-        raise ValueError(f"n_l2s must be a whole number, at least 2; got {n_l2s!r}.")
-    if l2_min is not None and not is_real(l2_min, POSITIVE):
-        raise ValueError(f"l2_min must be a positive number or None; got {l2_min!r}.")
-    begin, e = perf_counter(), clone(estimator).set_params(l2=None, C=None, warm_start=False)
-    e._check_parameters()
-    refuse_by_column(e, "A path")
-    refuse_stored(e, "A path")
-    asked, l1_of = asked_for(l2s, Cs, e.l1, e.l1_ratio if l1_ratio is None else l1_ratio, l1s)
-    if between and l1s is not None:
-        raise ValueError("between=True needs l2s: fits with l1 alone prove nothing between their penalties.")
+    begin, e, asked = perf_counter(), clone(estimator).set_params(l2=None, C=None, warm_start=False), []
+
+    def check():
+        if isinstance(n_l2s, bool) or not isinstance(n_l2s, (int, np.integer)) or n_l2s < 2:
+            raise ValueError(f"n_l2s must be a whole number, at least 2; got {n_l2s!r}.")
+        if l2_min is not None and not is_real(l2_min, POSITIVE):
+            raise ValueError(f"l2_min must be a positive number or None; got {l2_min!r}.")
+        e._check_parameters()
+        refuse_by_column(e, "A path")
+        refuse_stored(e, "A path")
+        asked.extend(asked_for(l2s, Cs, e.l1, e.l1_ratio if l1_ratio is None else l1_ratio, l1s))
+        if between and l1s is not None:
+            raise ValueError("between=True needs l2s: fits with l1 alone prove nothing between their penalties.")
+
     shortfall = None
-    with StandardArithmetic(), open_data(e, X, y, sample_weight, comm) as (source, weight, _):
+    with StandardArithmetic(), open_data(e, X, y, sample_weight, comm, check) as (source, weight, _):
         if source is not None:                   # elsewhere than on rank 0 it is None, and the path rank 0's
             refuse_what_a_path_has_no_use_for(e, source, weight)
-            e.path_, shortfall = _fitted(e, source, weight, begin, (asked, l1_of, n_l2s, l2_min, between))
+            e.path_, shortfall = _fitted(e, source, weight, begin, (*asked, n_l2s, l2_min, between))
             e.coef_ = ()                         # by which ranks see that there is something to be shared
     warn_of(shortfall)
     return e.path_

@@ -41,7 +41,7 @@ from cmargin.solvers.explain import description, explanation, sentence
 from cmargin.solvers.history import SMSVM
 from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.newton.parts import Parts
-from cmargin.solvers.newton.slices import side_by_side
+from cmargin.solvers.newton.slices import bytes_of_columns, side_by_side
 from cmargin.solvers.newton.stages import Shared, Stages
 from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.plan import ProblemStats, chooses_rows, dual_is_tried, refuse
@@ -252,8 +252,9 @@ class SmSVMFit:
         try:
             solve_all_together(self)
             if self.source.shares_reads and n_classes > 1 and e.callback is None:
+                each = bytes_of_columns(self.source.n_rows, self.source.n_features + 1)
                 side_by_side((self.ways(c, self.n_threads, parts) for c in range(n_classes)), 1, "stopped",
-                             self.interrupted.set, self.source.problems_at_once(n_classes), parts)
+                             self.interrupted.set, self.source.problems_at_once(n_classes, each), parts)
             elif self._one_by_one():
                 for c in range(n_classes):
                     for driver in self.ways(c, self.n_threads, parts):

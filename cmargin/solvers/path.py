@@ -33,7 +33,7 @@ from cmargin.solvers.column_path import ColumnFits, ColumnWays, goes_by_columns
 from cmargin.solvers.history import SMSVM
 from cmargin.solvers.newton.continuation import ContinuationNewton
 from cmargin.solvers.newton.parts import NO_PARTS
-from cmargin.solvers.newton.slices import side_by_side
+from cmargin.solvers.newton.slices import bytes_of_columns, side_by_side
 from cmargin.solvers.newton.stages import Shared, Stages
 from cmargin.solvers.newton.working_set import DEEPER
 from cmargin.solvers.penalty import ElasticNet
@@ -111,7 +111,8 @@ class PathSolver:
         together = self.source.shares_reads
         tried = [{grid[0], grid[-1]} for grid in grids]
         begin = [0] * len(grids)                 # all before is proven, or tried
-        for ends in [(0, -1)] if together else [(0,), (-1,)]:
+        timed = self.settings.clock.deadline is not None           # then what takes the fewest reads is proven first
+        for ends in [(0, -1)] if together and not timed else [(0,), (-1,)]:
             self.fit_at([(c, penalty) for c, grid in enumerate(grids)
                          for penalty in dict.fromkeys(grid[end] for end in ends)
                          if not self.is_enough(self.pairs[c].certify(penalty.l2, penalty.l1))])
@@ -222,7 +223,8 @@ class PathSolver:
                 for c, penalty in asked]
         ways = [self._way(fit, settings) for fit in fits]
         if self.source.shares_reads and len(fits) > 1:
-            side_by_side(ways, 1, "stopped", at_once=self.source.problems_at_once(len(fits)))
+            each = bytes_of_columns(self.source.n_rows, self.p)
+            side_by_side(ways, 1, "stopped", at_once=self.source.problems_at_once(len(fits), each))
         elif self.one_by_one or len(fits) == 1:
             for way in ways:
                 for driver in way:

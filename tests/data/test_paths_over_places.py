@@ -45,6 +45,11 @@ def test_an_estimators_path_and_what_is_wrong_with_one_is_said_everywhere():
                 raise error
 
 
+def test_a_penalty_that_is_wrong_on_one_rank_is_said_on_all():
+    found, _ = on_ranks(2, lambda comm: smsvm_path(X, Y, l2s=[-1.0 if comm.rank else 1.0], comm=comm))
+    assert isinstance(found[0], ValueError) and str(found[0]) == str(found[1])
+
+
 def test_fits_of_a_dask_array_share_rounds(monkeypatch):
     da, distributed = pytest.importorskip("dask.array"), pytest.importorskip("distributed")
     rounds, send = [], WorkerSource.send

@@ -137,6 +137,36 @@ def test_scores_are_made_in_pieces_where_memory_has_no_room(tmp_path, monkeypatc
     assert sum(reads) - n_reads > n_reads                        # one read a score then, and not one for all
 
 
+def test_fits_at_work_have_room_for_what_they_keep_of_the_columns(tmp_path, monkeypatch):
+    # six arrays of all pairs of columns each: 30 fits over 600 columns took 500 MB
+    X, y = data(3, m=40)
+    rows, given = files_of(X, "npy C", tmp_path), {"l2s": np.geomspace(1e-3, 1, 6), "cv": 3, "estimator": TIGHT}
+    whole, way, at_work, most = SmSVMClassifierCV(**given).fit(rows, y), PathSolver._way, [0], [0]
+
+    def counted(*arguments):
+        at_work[0] += 1
+        most[0] = max(most[0], at_work[0])
+        yield from way(*arguments)
+        at_work[0] -= 1
+
+    monkeypatch.setattr(PathSolver, "_way", counted)
+    monkeypatch.setattr("cmargin.data.files.source.memory_left", lambda: 6e5)
+    few = SmSVMClassifierCV(**given).fit(rows, y)
+    assert 1 < most[0] < 4 and np.array_equal(whole.scores_, few.scores_)
+
+
+def test_the_strongest_penalties_are_proven_first_where_time_may_end_the_search(tmp_path, monkeypatch):
+    # all fits went on together, none had ended when time was over, and nothing was scored
+    X, y = data()
+    fit_at, asked = PathSolver.fit_at, []
+    monkeypatch.setattr(PathSolver, "fit_at", lambda self, fits: (asked.append({of.l2 for _, of in fits}),
+                                                                  fit_at(self, fits)))
+    given = {"l2s": np.geomspace(1e-4, 1, 8), "cv": 3, "estimator": TIGHT}
+    timed = SmSVMClassifierCV(**given, max_time=1000.0).fit(files_of(X, "npy C", tmp_path), y)
+    assert asked[:2] == [{1.0}, {1e-4}]
+    assert_same(timed, SmSVMClassifierCV(**given).fit(X, y))
+
+
 @pytest.mark.parametrize("given, what", [
     ({"cv": "loo"}, "cv='loo'"), ({"standardize": True}, "standardize=True"),
     ({"scoring": lambda model, X, y: 1.0}, "whose scoring asks for rows"),

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from conftest import blobs
 from ranks_in_threads import on_ranks
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import make_scorer
 from sklearn.model_selection import ShuffleSplit
 
 from cmargin import SLNDClassifierCV, SmSVMClassifier, SmSVMClassifierCV
@@ -106,6 +107,24 @@ def test_indicators_groups_and_multinomial_searches_are_refused():
         for error in found:
             with pytest.raises(ValueError, match=text):
                 raise error
+
+
+@pytest.mark.parametrize("of_rank", [
+    lambda rank: {"l2s": (-1.0,) if rank else (1.0,)}, lambda rank: {"cv": 3 if rank else "loo"},
+    lambda rank: {"max_time": 0.0 if rank else 1.0},
+    lambda rank: {"estimator": SmSVMClassifier(checkpoint="file" if rank else None)}])
+def test_what_is_wrong_on_one_rank_is_said_on_all(of_rank):
+    # the others waited for ever
+    found, _ = on_ranks(2, lambda comm: SmSVMClassifierCV(**of_rank(comm.rank)).fit(X, Y, comm=comm))
+    assert isinstance(found[0], ValueError) and str(found[0]) == str(found[1])
+
+
+def test_scorers_that_cannot_be_sent_and_ranks_of_another_refit():
+    scoring = make_scorer(lambda y, predicted: np.mean(y == predicted))
+    searches, _ = on_ranks(2, lambda comm: SmSVMClassifierCV(l2s=(1e-2,), cv=3, scoring=scoring, refit=comm.rank == 0)
+                           .fit(X[comm.rank::2], Y[comm.rank::2], comm=comm))
+    for search in searches:
+        assert search.scorer_ is scoring and search.coef_.shape == (3, 4)
 
 
 def test_time_is_over_at_once():

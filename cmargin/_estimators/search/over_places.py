@@ -20,21 +20,25 @@ from cmargin._estimators.search.scoring import Scoring
 from cmargin.data.shards.folds import FoldOfShards
 
 
-def search_over_places(search, grid, X, y, sample_weight, comm, deadline):
-    """The attributes that `SmSVMClassifierCV` finds without a fit to all rows, and the run, None on all ranks but 0."""
+def search_over_places(search, checked, X, y, sample_weight, comm, begin):
+    """The attributes that `SmSVMClassifierCV` finds without a fit to all rows, whether there is to be one, and the run,
+    None on all ranks but 0. ``checked()``: the grid, once the parameters are in order."""
     e = clone(search._estimator).set_params(l2=None, C=None, l1=0.0, class_weight=None, max_time=None)
     e._leaves_out_weightless = e._names_constants = False          # of rows that stay, places are those in memory
-    run = None
-    with StandardArithmetic(), open_data(e, X, y, sample_weight, comm) as (source, _, _):
+    run, grids = None, []
+    with StandardArithmetic(), open_data(e, X, y, sample_weight, comm, lambda: grids.append(checked())) \
+            as (source, _, _):
         if source is not None:
-            run = _run(search, grid, source, deadline)
+            run = _run(search, grids[0], source, None if search.max_time is None else begin + search.max_time)
             with search._keeps_scores(run):
                 run.run()
                 place = search._place(run)
-            e.found_ = search._found(run, place) | _both_ways(search, run, grid.parameters(*place))
+            e.found_ = search._found(run, place) | _both_ways(search, run, run.grid.parameters(*place))
+            del e.found_["scorer_"]              # every rank has its own: not all can be sent
+            e.refits_ = search.refit
             e.coef_ = ()                         # by which ranks see that there is something to be shared
     names = {name: vars(e)[name] for name in ("n_features_in_", "feature_names_in_") if name in vars(e)}
-    return e.found_ | names, run
+    return e.found_ | names | {"scorer_": Scoring(search).scorer}, e.refits_, run
 
 
 def _run(search, grid, source, deadline):

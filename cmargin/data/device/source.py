@@ -13,9 +13,10 @@ STATE = 57                   # bytes that a problem keeps of a row
 
 
 def refuse_device(what):
-    raise ValueError(f"{what} needs the rows in memory, and these live on a device: SmSVMClassifier, "
-                     "SmSVMRegressor, MarginPursuitClassifier (solver='newton' or 'gd') and the multinomial "
-                     "SLNDClassifier and BSNClassifier (l2=0) train there; give the others the rows as a NumPy array.")
+    raise ValueError(f"{what} needs the rows in memory, and these live on a device: SmSVMClassifier, its "
+                     "path and search, SmSVMRegressor, SmSVMOneClass, MarginPursuitClassifier (solver='newton' or "
+                     "'gd') and the multinomial SLNDClassifier and BSNClassifier (l2=0) train there; give the others "
+                     "the rows as a NumPy array.")
 
 
 class DeviceSource(RowsElsewhere):
@@ -59,7 +60,7 @@ class DeviceSource(RowsElsewhere):
     def let_go(self):
         """Nothing: what is on the device is let go with the fit."""
 
-    def problems_at_once(self, wanted):
+    def problems_at_once(self, wanted, bytes_each=0):
         """So many that what is kept of the rows takes no more than the rows themselves."""
         row_bytes = self.dtype.itemsize * self.n_features
         return max(1, min(wanted, row_bytes // STATE))

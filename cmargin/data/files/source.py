@@ -25,9 +25,10 @@ GATHERED = 0.25              # of the memory left that gathered rows may take
 
 
 def refuse_files(what):
-    raise ValueError(f"{what} needs the rows in memory, and these stay in files: SmSVMClassifier, "
-                     "MarginPursuitClassifier (solver='newton' or 'gd'), SLNDClassifier and BSNClassifier (l2=0) read "
-                     "them chunk by chunk, and partial_fit takes slices of open_files(...).")
+    raise ValueError(f"{what} needs the rows in memory, and these stay in files: SmSVMClassifier, its path and "
+                     "search, SmSVMRegressor, SmSVMOneClass, MarginPursuitClassifier (solver='newton' or 'gd'), "
+                     "SLNDClassifier and BSNClassifier (l2=0) read them chunk by chunk, and partial_fit takes slices "
+                     "of open_files(...).")
 
 
 @dataclass
@@ -209,10 +210,10 @@ class FileSource(RowsElsewhere):
         room = int(GATHERED * left / (self.files.row_bytes + STATE)) if np.isfinite(left) else self.n_rows
         return room - sum(question.expected for question in (*self.waiting, *self.reading))
 
-    def problems_at_once(self, wanted):
-        """For so many problems there is memory for what is kept of every row."""
-        left = memory_left()
-        return wanted if not np.isfinite(left) else int(max(1, min(wanted, 0.5 * left / (STATE * max(1, self.n_rows)))))
+    def problems_at_once(self, wanted, bytes_each=0):
+        """For so many problems there is memory for what is kept of every row, and for ``bytes_each`` besides."""
+        room = 0.5 * memory_left() / (STATE * max(1, self.n_rows) + bytes_each)
+        return int(max(1, min(wanted, room)))
 
     def keep(self, rows):
         self.refuse("sample_weight of 0 here")

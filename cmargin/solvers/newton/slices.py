@@ -9,8 +9,11 @@ from cmargin._runtime.fit_slots import give_way
 from cmargin.data.moves import evaluate_as_asked
 from cmargin.solvers import cost
 from cmargin.solvers.newton.parts import NO_PARTS
+from cmargin.solvers.prices import too_wide
 
 SLICE = 0.1                    # seconds between two moments at which Python is heard
+SQUARES = 6                    # (p, p) arrays that a driver of p columns, and its question, hold at most
+VECTORS = 64                   # (p,) arrays, the same
 
 
 # how rows that are elsewhere answer, as `cmargin.data.source` has it
@@ -154,6 +157,12 @@ class InSlices:
             self.leave(status)
             while self.asks in getattr(self.source, "not_when_late", ()):        # an evaluation that reads files
                 self.tell(np.inf, np.zeros(self.source.n_columns))
+
+
+def bytes_of_columns(n_rows, n_columns):
+    """What a driver holds at most besides its state of the rows."""
+    squares = 0 if too_wide(n_rows, n_columns) else SQUARES * n_columns
+    return 8 * n_columns * (squares + VECTORS)
 
 
 def side_by_side(ways, n_threads, status, interrupted=lambda: None, at_once=None, parts=NO_PARTS):

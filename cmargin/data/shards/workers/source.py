@@ -12,6 +12,7 @@ import numpy as np
 
 from cmargin._core.util._openmp import effective_n_threads
 from cmargin.data.failure import Failure
+from cmargin.data.files.memory_left import memory_left
 from cmargin.data.files.source import STATE
 from cmargin.data.shards.request import answer_of
 from cmargin.data.shards.row_pass import ShardedPass, ShardedSource, sums_of
@@ -193,10 +194,11 @@ class WorkerSource(ShardedSource):
         self.cluster.forget([future for future in self.kept if id(future) not in there])
         self.kept = futures
 
-    def problems_at_once(self, wanted):
-        """For so many problems there is memory for what is kept of every row, old and new."""
+    def problems_at_once(self, wanted, bytes_each=0):
+        """For so many problems workers have memory for what is kept of every row, old and new, and the client for
+        ``bytes_each``."""
         room = KEPT * self.cluster.memory() / (2 * STATE * max(1, self.n_rows))
-        return int(max(1, min(wanted, room)))
+        return int(max(1, min(wanted, room, 0.5 * memory_left() / max(1, bytes_each))))
 
     # ------------------------------------------------------------ rounds
 
