@@ -70,11 +70,12 @@ class FarHeldOut(HeldOut):
                 product[self.order[lo:hi]] = part
 
     def take_from(self, source, number):
-        """The same of places that know fold ``number``."""
+        """The same of places that know fold ``number``, and say a row that is held out several times once."""
         if self.W is not None:
             found = source.products_held_out(number, self.W, self.posed.estimator.fit_intercept)
+            which = np.unique(self.ascending, return_inverse=True)[1]
             for product, part in zip(self.products.values(), found.T, strict=True):
-                product[self.order] = part
+                product[self.order] = part[which]
 
     def keep_last(self, wanted, n):
         """All stay until others are expected."""
