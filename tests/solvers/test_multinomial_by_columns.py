@@ -101,6 +101,25 @@ def test_fewer_columns_than_there_are():
             assert np.all(result.W[:, used] != 0)
 
 
+def test_columns_of_unequal_size_are_listed_one_after_the_other():
+    # without l2 the gap hardly falls until the last of them is there, while the objective does from round to round
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((80, 40)) * 10 ** rng.uniform(-4, 4, 40)
+    result = fit(X, rng.integers(0, 4, 80), None, 4, 0.0, 0.1, False, tol=1e-5)
+    assert result.stopped == "tol" and result.history["gap"][6] > 0.5
+
+
+@pytest.mark.parametrize("l2", [0.0, 1e-3])
+def test_weights_so_large_that_single_precision_sees_no_curvature(l2):
+    X = sparse.csr_array(np.repeat(np.eye(4), 5, axis=0))
+    y = np.repeat(np.arange(4), 5)
+    cold = fit(X, y, None, 4, l2, 0.01, False, False, tol=1e-7)
+    start = 200 * np.eye(4), np.zeros(4)
+    far, _ = solve(open_rows(X), y, None, 4, Settings(l2, fit_intercept=False, l1=0.01, tol=1e-7), start, kind=ColumnRun)
+    assert cold.stopped == far.stopped == "tol"
+    np.testing.assert_allclose(far.W, cold.W, atol=1e-4)
+
+
 @pytest.mark.parametrize("threads", [2, 3])
 def test_the_bits_do_not_depend_on_threads(threads):
     X, y, weight = problem(n=3000, m=40)

@@ -99,9 +99,18 @@ DEFINE_COLUMN_MODEL(16)
         else name##_16(__VA_ARGS__);                                                                             \
     } while (0)
 
+/* rows of one chunk are never left out: who has nothing to change does not call */
+static inline int chunk_is_used(const float *change, ptrdiff_t wide) {
+    int used = wide <= CHUNK;
+    for (ptrdiff_t c = 0; c < CHUNK && wide > CHUNK; c++) used |= change[c] != 0;
+    return used;
+}
+
+/* `change`, or NULL: chunks of classes in which it is 0 are left out, with what is in `sum` */
 CLONES static void column_slope(const float *x, const int32_t *place, ptrdiff_t m, const float *q, ptrdiff_t wide,
-                                double *sum) {
-    for (ptrdiff_t c = 0; c < wide; c += CHUNK) OF_WIDTH(slope, wide, x, place, m, q + c, wide, sum + c);
+                                const float *change, double *sum) {
+    for (ptrdiff_t c = 0; c < wide; c += CHUNK)
+        if (!change || chunk_is_used(change + c, wide)) OF_WIDTH(slope, wide, x, place, m, q + c, wide, sum + c);
 }
 
 CLONES static void column_bend(const float *x, const int32_t *place, ptrdiff_t m, const float *s, const float *p,
@@ -111,7 +120,8 @@ CLONES static void column_bend(const float *x, const int32_t *place, ptrdiff_t m
 
 CLONES static void column_scores(const float *x, const int32_t *place, ptrdiff_t m, ptrdiff_t wide,
                                  const float *change, float *d) {
-    for (ptrdiff_t c = 0; c < wide; c += CHUNK) OF_WIDTH(scores, wide, x, place, m, wide, change + c, d + c);
+    for (ptrdiff_t c = 0; c < wide; c += CHUNK)
+        if (chunk_is_used(change + c, wide)) OF_WIDTH(scores, wide, x, place, m, wide, change + c, d + c);
 }
 
 /* d = s [diag(p) - p p'] d, of all n rows */

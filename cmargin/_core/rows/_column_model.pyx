@@ -28,7 +28,7 @@ from cmargin._core.util._sorting cimport sort_down
 
 cdef extern from "_column_model.h" nogil:
     void column_slope(const float *x, const int32_t *place, Py_ssize_t m, const float *q, Py_ssize_t wide,
-                      double *total) noexcept
+                      const float *change, double *total) noexcept
     void column_bend(const float *x, const int32_t *place, Py_ssize_t m, const float *s, const float *p,
                      Py_ssize_t wide, double *total) noexcept
     void column_scores(const float *x, const int32_t *place, Py_ssize_t m, Py_ssize_t wide, const float *change,
@@ -179,7 +179,7 @@ cdef class ColumnModel:
         cdef const float *x = self.column(j, &place, &m)
         if m == 0:
             return
-        column_slope(x, place, m, &self.q[0, 0], self.wide, &self.sums[0])
+        column_slope(x, place, m, &self.q[0, 0], self.wide, NULL, &self.sums[0])
         for c in range(self.k):
             self.sums[c] += self.G[j, c]
         if not (self.norm_at(j, 0) > 0 or self.may_leave_zero(j)):
@@ -203,15 +203,16 @@ cdef class ColumnModel:
         return (sqrt(squares) if self.grouped else largest) > self.l1[j]
 
     cdef void l1_minimum(self, Py_ssize_t j) noexcept nogil:
-        # new weights of the column in place of its slopes
+        # new weights of the column in place of its slopes; where probabilities are 0 or 1 in single precision, and the
+        # model is without curvature, the penalty alone may lead to 0
         cdef double curvature, w
         cdef Py_ssize_t c
         for c in range(self.k):
             w, curvature = self.weight_of(j, c), 2 * self.bend[j, c]
-            if curvature > 0:
+            if curvature + self.l2[j] > 0:
                 self.sums[c] = soft_threshold(curvature * w - self.sums[c], self.l1[j]) / (curvature + self.l2[j])
             else:
-                self.sums[c] = w
+                self.sums[c] = 0 if fabs(self.sums[c]) < self.l1[j] else w
 
     cdef void norm_minimum(self, Py_ssize_t j) noexcept nogil:
         # the same with a norm: |w| = r solves sum_c (b_c / (l1 + (2 a_c + l2) r))^2 = 1, whose left side falls with r
@@ -292,7 +293,7 @@ cdef class ColumnModel:
             x = self.column(j, &place, &m)
             if m == 0 or not self.known[j] or not (size > 0 or self.is_intercept(j)):
                 continue
-            column_slope(x, place, m, &self.q[0, 0], self.wide, &self.sums[0])
+            column_slope(x, place, m, &self.q[0, 0], self.wide, NULL, &self.sums[0])
             for c in range(self.k):
                 w = self.weight_of(j, c)
                 if w == 0 and not (self.grouped or self.is_intercept(j)):
@@ -350,6 +351,15 @@ cdef class ColumnModel:
             moves = moves or self.ahead[j, c] != 0
         return moves
 
+    cdef bint take_free(self, Py_ssize_t j) noexcept nogil:
+        # marks the classes whose weights are free: with hundreds of them, few are
+        cdef bint any_is = False
+        cdef Py_ssize_t c
+        for c in range(self.k):
+            self.change[c] = 1 if self.curvature[j, c] > 0 else 0
+            any_is = any_is or self.curvature[j, c] > 0
+        return any_is
+
     cdef void scores_ahead(self) noexcept nogil:
         # d = the rows' curvature times what the direction changes their scores by
         cdef const int32_t *place
@@ -380,21 +390,22 @@ cdef class ColumnModel:
         cdef double along = 0, size, inner
         cdef Py_ssize_t j, c, m
         for j in range(self.p):
-            if not self.take_ahead(j):
+            if not self.take_free(j):
                 continue
             x = self.column(j, &place, &m)
-            column_slope(x, place, m, &self.d[0, 0], self.wide, &self.sums[0])
+            column_slope(x, place, m, &self.d[0, 0], self.wide, &self.change[0], &self.sums[0])
             size, inner = self.norm_at(j, 0), 0
             for c in range(self.k):
                 inner += self.ahead[j, c] * self.weight_of(j, c)
             for c in range(self.k):
+                if not self.curvature[j, c] > 0:
+                    continue
                 self.product[j, c] = self.sums[c] + self.l2[j] * self.ahead[j, c]
                 if self.grouped and size > 0:
                     self.product[j, c] += self.l1[j] / size * (
                         self.ahead[j, c] - inner / size * (self.weight_of(j, c) / size))
-                if self.curvature[j, c] > 0:
-                    along += self.product[j, c] * self.ahead[j, c]
-                    diagonal[0] += self.curvature[j, c] * self.ahead[j, c] * self.ahead[j, c]
+                along += self.product[j, c] * self.ahead[j, c]
+                diagonal[0] += self.curvature[j, c] * self.ahead[j, c] * self.ahead[j, c]
         return along
 
     cdef void go_along(self) noexcept nogil:

@@ -92,7 +92,7 @@ class ColumnRun(Resumable):
         if not np.isfinite(value):
             raise ValueError("X holds values so large that sums over its rows are not finite; scale the features.")
         self.dual = max(self.dual, self.dual_value(entropy, self.gradient, self.class_sums))
-        gap_before = result.gap
+        gap_before, fell = result.gap, self.lowest - value > ARMIJO * s.tol * value
         if value <= self.lowest:
             self.lowest = value
             point = self.result_at(self.V)
@@ -106,7 +106,8 @@ class ColumnRun(Resumable):
         if on_step is not None and self.clock.asked_to_stop(on_step, result):
             result.stopped = "callback"
             return True
-        self.vain = 0 if result.gap <= 0.9 * gap_before else self.vain + 1
+        # without l2 a gap says little until the last column is listed, however much each of them gains
+        self.vain = 0 if fell or result.gap <= 0.9 * gap_before else self.vain + 1
         if self.vain >= VAIN:
             result.stopped = "rounding"
         return self.vain >= VAIN
