@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from cmargin import SmSVMClassifier, SmSVMOneClass, SmSVMRegressor
@@ -53,7 +54,7 @@ def test_a_fit_that_runs_out_tells_its_true_gap():
     assert whole.objective_[0] >= objective * (1 - short.duality_gap_[0]) * (1 - 1e-12)
 
 
-@pytest.mark.parametrize("allowed", [40, 200])
+@pytest.mark.parametrize("allowed", [2, 5, 11, 40, 200])
 def test_rows_as_unknowns_of_an_l1_step(allowed):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((60, 2500))
@@ -62,6 +63,17 @@ def test_rows_as_unknowns_of_an_l1_step(allowed):
         warnings.simplefilter("ignore")
         model = SmSVMClassifier(l2=1e-3, l1=1e-5, loss="logistic", tol=1e-10, max_passes=allowed).fit(X, y)
     assert model.n_passes_ <= allowed + AT_THE_END
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("intercept", [{}, {"fit_intercept": False}], ids=["free", "none"])
+def test_an_l1_fit_that_just_fits_is_the_same_as_without_a_limit(seed, intercept):
+    X, score = rows("wide", seed)
+    model = SmSVMRegressor(loss="epsilon_insensitive", l2=4e-3, l1=3e-4, tol=1e-3, **intercept).fit(X, score)
+    for more in range(5):
+        again = clone(model).set_params(max_passes=int(np.ceil(model.n_passes_)) + more).fit(X, score)
+        np.testing.assert_array_equal(again.coef_, model.coef_)
+        assert again.duality_gap_[0] == model.duality_gap_[0] <= 1e-3
 
 
 @pytest.mark.parametrize("allowed", [5, 30])

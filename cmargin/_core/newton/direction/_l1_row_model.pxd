@@ -34,10 +34,12 @@ cdef struct row_model:
     # ---- what is wanted
     double tol                   # root of the part of the model's decrease that may be missing of it
     int most                     # Newton steps
+    double allowed               # reads: a Newton step begins where one is left
     # ---- the answer
     double *d                    # (p,)
     double reads
     bint given_up                # it is not that near
+    bint spent                   # and no more is wrong with it
     # ---- how far it is
     int count                    # Newton steps so far
     Py_ssize_t p

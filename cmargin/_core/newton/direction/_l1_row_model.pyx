@@ -101,7 +101,7 @@ cdef void row_model_begin(row_model *at, row_unknowns *of, const row_source *sou
     at.n_soft = at.p - at.free
     at.count = at.n_curved = of.n_used = 0
     at.reads = at.total = 0
-    at.given_up = False
+    at.given_up = at.spent = False
     for i in range(n):
         of.multiplier[i] = 0
         at.total += of.weight[i]
@@ -245,7 +245,8 @@ cdef bint row_model_part(row_model *at, row_unknowns *of, const row_source *sour
     cdef double value = step_of_model(at, of, source)
     if is_near(at, of, value):
         return False
-    at.given_up = at.count == at.most
+    at.spent = at.reads + 1 > at.allowed
+    at.given_up = at.spent or at.count == at.most
     if not at.given_up:
         follow_columns(at, of, source)
         at.given_up = not solve(at, of, source.X.n_rows)

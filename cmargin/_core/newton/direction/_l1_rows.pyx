@@ -6,7 +6,9 @@ model that is not minimised so, as where l2 is next to nothing, is the last: fro
 """
 
 from cmargin._core.newton._point cimport reads_for_products
-from cmargin._core.newton._state cimport ASK_EVALUATE, ASK_ROW_MODEL, FOUND, action_id, newton_state
+from cmargin._core.newton._state cimport (
+    ASK_EVALUATE, ASK_ROW_MODEL, FOUND, GIVE_UP, MAX_PASSES, action_id, newton_state,
+)
 from cmargin._core.newton.direction._block cimport choose_columns, model_tol
 from cmargin._core.newton.direction._l1_row_model cimport row_model
 from cmargin._core.newton.direction._system cimport MODEL_ROUNDS, all_finite
@@ -32,15 +34,16 @@ cdef action_id begin_rows(newton_state *at) noexcept nogil:
     model.n, model.free = at.problem.n, at.penalty.step.free >= 0
     model.l2, model.l1, model.penalty = at.penalty.step.l2, at.penalty.step.l1, &at.penalty.step
     model.g, model.w, model.d = at.point.g, at.point.w, at.point.d
-    # a round takes two reads at most, and three are taken beside rounds or follow those in vain
-    model.most = <int> max(0.0, min(<double> MODEL_ROUNDS, (reads_for_products(at) - 3) / 2))
-    model.tol = model_tol(at)
+    model.tol, model.most, model.allowed = model_tol(at), MODEL_ROUNDS, reads_for_products(at)
+    if model.allowed < model.free:               # an intercept takes a read to begin with
+        at.status = MAX_PASSES
+        return GIVE_UP
     return ASK_ROW_MODEL
 
 
 cdef action_id rows_tell(newton_state *at) noexcept nogil:
     at.counts.passes += at.l1_block.model.reads
-    if not at.l1_block.model.given_up and all_finite(at.p, at.point.d):
-        return FOUND
+    if (not at.l1_block.model.given_up or at.l1_block.model.spent) and all_finite(at.p, at.point.d):
+        return FOUND                             # where reads are spent, as far as it is: one is left to evaluate it
     at.l1_block.rows_serve = at.l1_block.in_rows = False
     return ASK_EVALUATE
