@@ -37,11 +37,13 @@ class Constraints:
             raise Infeasible(proof / -(proof @ b))
         found = cls(A[used] / length[used, None], b[used] / length[used])
         try:
-            found.nearest(np.zeros(A.shape[1]))
+            w = found.nearest(np.zeros(A.shape[1]))
         except Infeasible as within:
             proof[used] = within.multipliers / length[used]
             raise Infeasible(proof / -(proof @ b)) from None
-        return found if used.any() else None
+        short = -(found.A @ w + found.b)         # what contradicts by rounding is as much larger as no weights meet it
+        beyond = np.where(short > ROUNDED * (np.abs(found.b) + np.linalg.norm(w)), short, 0.0)
+        return replace(found, b=found.b + beyond) if used.any() else None
 
     def missed(self, w, size):
         """By how much weights w (n_penalised,) miss the worst of them, over the sizes of its sum; ``size``: of weights

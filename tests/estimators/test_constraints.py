@@ -316,6 +316,22 @@ def test_a_start_that_meets_equations_to_rounding_is_no_contradiction():
         assert within.missed(within.nearest(start), 1.0) < 1e-12
 
 
+@pytest.mark.parametrize("apart", [1e-13, 1e-11])
+def test_equations_whose_two_rows_contradict_by_rounding_are_equations(apart):
+    rng = np.random.default_rng(14)
+    X = rng.standard_normal((20, 6))
+    y = X @ rng.standard_normal(6) > 0
+    for seed in range(10):
+        a = np.random.default_rng(seed).standard_normal(6)
+        given = {"loss": "squared_hinge", "l2": 1e-2, "tol": 1e-7, "lower": -0.1}
+        near, exact = (SmSVMClassifier(constraints=(np.vstack([a, -a]), [0.2, -0.2 - by]), **given).fit(X, y)
+                       for by in (apart, 0))
+        assert near.duality_gap_[0] <= 1e-7 and abs(near.coef_[0] @ a + 0.2) < 10 * apart
+        np.testing.assert_allclose(near.coef_, exact.coef_, atol=1e-3)
+        near.set_params(warm_start=True).coef_ = rng.standard_normal((1, 6))
+        assert near.fit(X, y).duality_gap_[0] <= 1e-7
+
+
 def test_what_is_always_met_changes_nothing():
     plain = SmSVMClassifier(l2=1e-3, tol=1e-7).fit(X_bc, y_bc)
     for A, b in ((np.zeros((2, 30)), [0, 1]), (np.ones((1, 30)), 1e6)):
