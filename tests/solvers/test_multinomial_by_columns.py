@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 
+from cmargin._runtime.clock import TimeUp
 from cmargin.data import open_rows
 from cmargin.solvers.multinomial.by_columns import ColumnRun
 from cmargin.solvers.multinomial.newton import Settings, solve
@@ -115,9 +116,39 @@ def test_weights_so_large_that_single_precision_sees_no_curvature(l2):
     y = np.repeat(np.arange(4), 5)
     cold = fit(X, y, None, 4, l2, 0.01, False, False, tol=1e-7)
     start = 200 * np.eye(4), np.zeros(4)
-    far, _ = solve(open_rows(X), y, None, 4, Settings(l2, fit_intercept=False, l1=0.01, tol=1e-7), start, kind=ColumnRun)
+    settings = Settings(l2, fit_intercept=False, l1=0.01, tol=1e-7)
+    far, _ = solve(open_rows(X), y, None, 4, settings, start, kind=ColumnRun)
     assert cold.stopped == far.stopped == "tol"
     np.testing.assert_allclose(far.W, cold.W, atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_start_worse_than_no_weights(seed):
+    X, y, weight = problem()
+    rng = np.random.default_rng(seed)
+    start = 1e3 * rng.standard_normal((4, X.shape[1])), 1e3 * rng.standard_normal(4)
+    far, _ = solve(open_rows(X), y, weight, 4, Settings(0.0, l1=0.01, tol=1e-7), start, kind=ColumnRun)
+    assert far.stopped == "tol"
+    np.testing.assert_allclose(far.W, fit(X, y, weight, 4, 0.0, 0.01, False, tol=1e-7).W, atol=1e-5)
+
+
+@pytest.mark.parametrize("ending", [TimeUp, KeyboardInterrupt])
+def test_what_a_round_had_come_to_is_kept(ending, monkeypatch):
+    X, y, weight = problem()
+    whole, steps = ColumnRun.step, []
+
+    def step(run, *arguments):
+        steps.append(len(run.result.history["gap"]))
+        if steps.count(1) == 3:
+            raise ending
+        return whole(run, *arguments)
+
+    monkeypatch.setattr(ColumnRun, "step", step)
+    result, interruption = solve(open_rows(X), y, weight, 4, Settings(0.0, l1=0.002, tol=1e-9), kind=ColumnRun)
+    assert result.stopped == ("interrupted" if interruption else "max_time") and result.W.any()
+    told = objective(X, y, weight, result.W, result.bias, 0.0, 0.002, False)
+    assert result.objective == pytest.approx(told, rel=1e-12)
+    assert result.objective < result.history["objective"][-1] and result.gap < result.history["gap"][-1]
 
 
 @pytest.mark.parametrize("threads", [2, 3])

@@ -17,7 +17,7 @@ import numpy as np
 
 from cmargin._core.penalties._penalties import bound
 from cmargin._runtime.checkpoint import NO_CHECKPOINTER, Resumable
-from cmargin._runtime.clock import RunClock
+from cmargin._runtime.clock import RunClock, TimeUp
 from cmargin.solvers.history import add_entry
 from cmargin.solvers.multinomial.certificate import dual_point
 from cmargin.solvers.multinomial.newton import BALANCED, MOST_PRODUCTS, SHARPER, SLICE, TINY, VAIN, Result
@@ -41,12 +41,16 @@ class ColumnRun(Resumable):
         self.rows.between_slices = self.clock.watch
         self.rows.keep(np.float64)
         self.share = np.bincount(labels, weight, n_classes) / len(labels)
-        self.V = np.zeros((self.rows.n_columns, n_classes))
-        if settings.fit_intercept:
-            self.V[-1] = np.log(self.share) - np.log(self.share).mean()
+        self.V = self.no_weights()
         self.class_sums = self.part = None
         self.reads, self.products, self.lowest, self.dual, self.vain, self.sharper = 0.0, 0, np.inf, 0.0, 0, 1.0
         self.result = self.result_at(self.V)
+
+    def no_weights(self):
+        V = np.zeros((self.rows.n_columns, len(self.share)))
+        if self.settings.fit_intercept:
+            V[-1] = np.log(self.share) - np.log(self.share).mean()
+        return V
 
     def begin_at(self, W, bias):
         self.V[:self.rows.n_features] = W.T
@@ -63,7 +67,12 @@ class ColumnRun(Resumable):
             self.clock.go_on_from(checkpointer.found.pop("clock"))
             self.go_on_from(checkpointer.found)
         while not self.look(on_step):
-            self.round(self.listed())
+            self.reached = np.inf
+            try:
+                self.round(self.listed())
+            except (TimeUp, KeyboardInterrupt):
+                self.keep()
+                raise
             checkpointer.offer(self.result.reads, lambda: {**self.snapshot(), "clock": self.clock})
 
     # ------------------------------------------------------------ of all columns
@@ -91,6 +100,10 @@ class ColumnRun(Resumable):
         value = risk + self.penalty(W)
         if not np.isfinite(value):
             raise ValueError("X holds values so large that sums over its rows are not finite; scale the features.")
+        if self.lowest == np.inf and np.any(W) and value > np.log(len(self.share)):
+            # a start worse than no weights: single precision may see no way from there, as probabilities are 0 or 1
+            self.V = self.no_weights()
+            return self.look(on_step)
         self.dual = max(self.dual, self.dual_value(entropy, self.gradient, self.class_sums))
         gap_before, fell = result.gap, self.lowest - value > ARMIJO * s.tol * value
         if value <= self.lowest:
@@ -111,6 +124,14 @@ class ColumnRun(Resumable):
         if self.vain >= VAIN:
             result.stopped = "rounding"
         return self.vain >= VAIN
+
+    def keep(self):
+        """Leave the point that a round had come to when time or an interrupt ended it."""
+        result = self.result
+        if self.reached < result.objective:
+            point = self.result_at(self.V)
+            result.W, result.bias, result.objective = point.W, point.bias, self.reached
+            result.gap = max(0.0, self.reached - self.dual) / max(self.reached, TINY)
 
     def listed(self):
         """Columns of the next round, ascending."""
@@ -155,9 +176,9 @@ class ColumnRun(Resumable):
                 most = 1                 # a sweep; where the model is flat, more is single precision's rounding
                 continue
             V = V + t * D
-            self.V[places] = V
             risk, entropy, gradient = part.look_after(t)
             value = risk + self.penalty(V[:n])
+            self.V[places], self.reached = V, value
         self.reads += share * (part.reads - before)
 
     def direction(self, part, V, gradient, most):
