@@ -12,7 +12,7 @@ from sklearn.preprocessing import scale
 
 from cmargin import SmSVMClassifier
 from cmargin.data.memory.margin_rows import MarginRows
-from cmargin.solvers.left_out import central_path
+from cmargin.solvers.left_out import central_path, hinge
 from cmargin.solvers.left_out.hinge import HingeLeftOut
 from cmargin.solvers.left_out.problem import LOSSES as OF_LOSS
 from cmargin.solvers.left_out.problem import Hinge, Problem
@@ -434,3 +434,16 @@ def test_paths_of_rows_that_depend_on_each_other_tell_the_truth(make, seed):
     assert found.n_solved <= len(y) / 4 or X.mean() > 100        # what rounding leaves of margins leaves more open
     clear = np.abs(scores) > 1e-4
     assert np.array_equal(found.predictions[rows][clear], np.sign(scores)[clear])
+
+
+def test_one_row_alone_is_solved_and_not_followed(monkeypatch):
+    X, y = noisy(60, 3)
+    penalty = np.array([1e-3] * 3 + [0.0])
+    found = HingeLeftOut(Problem(MarginRows(X, y, True), np.full(60, 1 / 60), penalty, 1e-3, Hinge), np.zeros(4))
+    made = []
+    monkeypatch.setattr(hinge, "Vertex", lambda *given: made.append(0) or Vertex(*given))
+    rows = np.flatnonzero(found.best.a > 0)
+    found.follow(5.0, rows[:1])
+    assert not made
+    found.follow(5.0, rows[:2])
+    assert len(made) == 1

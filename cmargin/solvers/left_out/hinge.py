@@ -121,8 +121,11 @@ class HingeLeftOut:
         self.low[rows] = np.fmax(self.low[rows], np.where(possible, z - short, -np.inf))
 
     def follow(self, share, rows):
-        """Narrow the bounds of ``rows`` to the optimum without each, by paths that see ``share`` rows a column."""
-        if min(share * self.problem.rows.n_columns, self.problem.rows.n_rows) > MOST_SEEN:
+        """Narrow the bounds of ``rows`` to the optimum without each, by paths that see ``share`` rows a column.
+
+        Not those of one row alone: what prepares paths costs more than to solve the problem without it.
+        """
+        if len(rows) == 1 or min(share * self.problem.rows.n_columns, self.problem.rows.n_rows) > MOST_SEEN:
             return
         vertex = Vertex(self.problem, self.best, self.part(share), self.nearness)
         for lo in range(0, len(rows) if vertex.sound else 0, AT_ONCE):
