@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from cmargin._core.lanes._lane_batch import LANE_COUNT
-from cmargin._estimators.pruned import Alone, within
+from cmargin._estimators.pruned import Alone, keep_alone, stores_as_usual, within
 from cmargin.data.memory.source import MemorySource
 from cmargin.solvers.newton.label_batches import most_steps, solve_together
 from cmargin.solvers.newton.slices import side_by_side
@@ -154,3 +154,16 @@ class ShareKept:
                 self.fit.results[c].objective = float(objective[at])
                 self.fit.results[c].status = self.fit._between_slices() or "stopped"
                 self.fit.kept.keep(c, W[:, at], self.fit.kept.bias[c])
+
+
+def keep_the_rest(fit, ended):
+    """Keep the weights of the problems ``ended`` of a `SmSVMFit` that was stopped before they were."""
+    if fit.share is not None:
+        fit.share.leave()
+    if stores_as_usual(fit.estimator):
+        return
+    for c in ended:
+        if c not in fit.kept.kept:
+            keep_alone(fit, c)
+            if fit.share is not None:
+                fit.results[c].status = fit._between_slices() or "stopped"

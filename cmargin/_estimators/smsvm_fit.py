@@ -27,7 +27,7 @@ from cmargin._estimators.linear_constraints import (
 )
 from cmargin._estimators.progress import say
 from cmargin._estimators.pruned import dtype_of, keep_alone, refuse_stored, stores_as_usual, training_tol, within
-from cmargin._estimators.share_kept import ShareKept, said_of_pruning
+from cmargin._estimators.share_kept import ShareKept, keep_the_rest, said_of_pruning
 from cmargin._estimators.together import solve_all_together
 from cmargin._estimators.validation import NOT_NEGATIVE, InvalidParameterError, check_parameter
 from cmargin._runtime.blas_threads import single_threaded_blas
@@ -266,9 +266,8 @@ class SmSVMFit:
                 self.share.finish()
         finally:
             self.use_the_start()
-            if self.share is not None:
-                self.share.leave()
-                self.share = None                # it holds this, which would else outlive the fit
+            keep_the_rest(self, [c for c, result in enumerate(self.results) if result.status not in UNFINISHED])
+            self.share = None                    # it holds this, which would else outlive the fit
 
     def _one_by_one(self):
         """Whether one class is solved after the other, by all threads: the dual's sweeps have no use for several."""

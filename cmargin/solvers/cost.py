@@ -146,10 +146,10 @@ MODEL_UP_TO_PART = 0.005         # share of the entries of X
 # ---------------------------------------------------------------- many problems on the same dense rows
 
 # The Gram matrix of dense rows is made of so many rows at most, 200 MB in double precision; of so many for each column,
-# with the hinge and with a smooth loss, more rows of which have a slope; and of so many for each fit that has use for
-# it. It is made for so many problems at least: each class of few has many rows between its bounds (smsvm.md, "Gram
-# matrix of dense rows").
-GRAM_MATRIX = (5000, (10, 5), 30, 5)     # rows; rows per column; rows per fit; problems
+# with the hinge and with a smooth loss, more rows of which have a slope, for several fits of a problem, the next of
+# which has little to do, and for one; and of so many for each fit that has use for it. It is made for so many problems
+# at least: each class of few has many rows between its bounds (smsvm.md, "Gram matrix of dense rows").
+GRAM_MATRIX = (5000, ((10, 5), (4, 2.5)), 30, 5)   # rows; rows per column; rows per fit; problems
 
 # ---------------------------------------------------------------- the dual of a smooth loss
 

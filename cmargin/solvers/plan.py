@@ -182,7 +182,7 @@ def goes_by_gram_matrix(stats, problem, settings, n_fits):
             and settings.linear_solver == "auto" and settings.line_search == "exact"):
         return False
     most, per_column, per_fit, problems = cost.GRAM_MATRIX
-    of_columns = per_column[prices.dual_is_smooth(problem.loss)] * stats.n_features
+    of_columns = per_column[n_fits <= problem.n_problems][prices.dual_is_smooth(problem.loss)] * stats.n_features
     return problem.n_problems >= problems and 1 < stats.n_rows <= min(most, of_columns, per_fit * n_fits)
 
 

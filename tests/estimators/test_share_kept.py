@@ -1,5 +1,6 @@
 """`SmSVMClassifier(prune=True)`: of the weights of all problems together a share stays, trained again."""
 
+import contextlib
 import gc
 import weakref
 
@@ -10,6 +11,7 @@ from sklearn.base import clone
 from test_pruned_weights import LOSSES, drawn, objective
 
 from cmargin import SmSVMClassifier
+from cmargin._estimators import together
 from cmargin._estimators.pruned import Alone
 from cmargin._estimators.share_kept import STAYING, ShareKept
 from cmargin._estimators.smsvm_fit import SmSVMFit
@@ -196,10 +198,7 @@ def test_dense_rows_too(monkeypatch, how):
     monkeypatch.setattr(SmSVMFit, "__init__", lambda fit, *args, **more: fit_of.append(fit) or made(fit, *args, **more))
     monkeypatch.setattr(Alone, "bend", stopping)
     model = SmSVMClassifier(loss="squared_hinge", C=1.0, prune=True, max_time=1000.0, n_jobs=1)
-    if how == "interrupt":
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(X.toarray(), Y)
-    else:
+    with pytest.raises(KeyboardInterrupt) if how == "interrupt" else pytest.warns(UserWarning, match="max_time"):
         model.fit(X.toarray(), Y)
     for c in range(6):
         np.testing.assert_allclose(model.objective_[c], objective(model, X, 2.0 * Y[:, [c]].toarray().ravel() - 1, c),
@@ -211,3 +210,30 @@ def test_a_checkpoint_ends_in_the_same_weights(tmp_path):
     model = SmSVMClassifier(C=1.0, prune=True).fit(X, Y)
     kept = SmSVMClassifier(C=1.0, prune=True, checkpoint=tmp_path / "kept").fit(X, Y)
     assert (kept.coef_ != model.coef_).nnz == 0
+
+
+@pytest.mark.parametrize("prune", [True, 0.05])
+@pytest.mark.parametrize("how", ["time", "interrupt"])
+def test_rounded_weights_of_a_stopped_fit_have_their_objectives(monkeypatch, how, prune):
+    """All problems come to their end side by side, by the Gram matrix of the rows, before any is rounded."""
+    rng = np.random.default_rng(5)
+    y = np.arange(240) % 12
+    X = rng.standard_normal((12, 60))[y] + 1.5 * rng.standard_normal((240, 60))
+    fit_of, made, once = [], SmSVMFit.__init__, together.solve_once
+
+    def stopping(*args):
+        once(*args)
+        if how == "interrupt":
+            raise KeyboardInterrupt
+        fit_of[0].clock.deadline = 0.0
+
+    monkeypatch.setattr(SmSVMFit, "__init__", lambda fit, *args, **more: fit_of.append(fit) or made(fit, *args, **more))
+    monkeypatch.setattr(together, "solve_once", stopping)
+    model = SmSVMClassifier(C=1.0, prune=prune, coef_dtype="float32", max_time=1000.0, n_jobs=1)
+    silent = how == "time" and prune is not True         # nothing is missing
+    with contextlib.nullcontext() if silent else pytest.raises(KeyboardInterrupt) if how == "interrupt" else \
+            pytest.warns(UserWarning, match="max_time"):
+        model.fit(X, y)
+    for c in range(12):
+        reached = objective(model, sp.csr_matrix(X), np.where(y == c, 1.0, -1.0), c)
+        np.testing.assert_allclose(model.objective_[c], reached, rtol=1e-9)

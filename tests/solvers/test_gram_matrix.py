@@ -115,7 +115,7 @@ def test_squares_that_overflow():
         assert np.isfinite(SmSVMClassifier().fit(X, y).coef_).all()
 
 
-def clouds(n=400, m=90, n_classes=20, seed=0, noise=1.5):
+def clouds(n=400, m=200, n_classes=20, seed=0, noise=1.5):
     rng = np.random.default_rng(seed)
     y = np.arange(n) % n_classes
     return rng.standard_normal((n_classes, m))[y] + noise * rng.standard_normal((n, m)), y
@@ -130,6 +130,7 @@ def goes(X, n_problems, n_fits, loss="hinge", **settings):
 def test_where_it_goes_by_the_gram_matrix():
     X, _ = clouds()
     assert goes(X, 20, 20) and goes(X, 20, 20, "squared_hinge")
+    assert goes(X[:, :50], 20, 60) and not goes(X[:, :50], 20, 20)       # one fit each has nothing from others
     assert not goes(X, 20, 5) and not goes(X, 2, 100) and not goes(X[:, :10], 20, 20)
     assert not goes(X, 20, 20, "logistic") and not goes(X, 20, 20, linear_solver="cholesky")
 
@@ -207,3 +208,52 @@ def test_time_that_is_over():
     with pytest.warns(UserWarning, match="max_time"):
         search = SmSVMClassifierCV(l2s=[1e-2, 1e-3], cv=2, max_time=1e-9).fit(X, y)
     assert np.isnan(search.scores_).all()
+
+
+def test_copies_of_rows_of_other_classes_at_the_weakest_penalties():
+    """Factors of such rows are all but singular: steps go no farther than they gain, and nothing overflows."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n, k = int(rng.integers(30, 120)), int(rng.integers(5, 9))
+        X = rng.standard_normal((n, n))[rng.integers(n, size=n)]
+        y = np.append(np.arange(k), rng.integers(k, size=n - k))
+        weight = 10.0**rng.uniform(-3, 3, n)
+        gram = source_of(X, y).gram_matrix(False, False)
+        signs = np.where(y == np.arange(k)[:, None], 1.0, -1.0)
+        path = by_gram.GramPath(gram, 1.0, Signs(signs), weight, Loss("squared_hinge"), Settings(tol=1e-4), 1, None)
+        for C in (1e4, 1e7):
+            by_gram.solve_side_by_side(gram, path.problems, path.loss, 1 / (C * weight.sum()), path.settings, 1)
+            assert all(np.isfinite(one.objective) and np.isfinite(one.z).all() for one in path.problems)
+
+
+def test_an_overflow_at_one_penalty_is_forgotten_at_the_next():
+    X, y = np.random.default_rng(0).standard_normal((40, 8)) * 1e-150, np.arange(40) % 2 * 2 - 1.0
+    gram = source_of(X, y).gram_matrix(True, True)
+    path = by_gram.GramPath(gram, 1.0, Signs(y[None]), np.ones(40), Loss("squared_hinge"), Settings(tol=1e-4), 1, None)
+    for l2 in (1e-307, 1.0):
+        by_gram.solve_side_by_side(gram, path.problems, path.loss, l2, path.settings, 1)
+    assert path.problems[0].proven and np.isfinite(path.problems[0].s).all()
+
+
+def test_what_rounding_of_the_intercept_costs_a_heavy_row_is_told():
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((20, 3)) + rng.choice([0, 1e3]), np.where(rng.random(20) < 0.5, 1.0, -1.0)
+        y[:2], weight = (1, -1), np.ones(20)
+        weight[rng.integers(20)] = 1e12
+        gram = source_of(X, y).gram_matrix(True, True)
+        path = by_gram.GramPath(gram, 1.0, Signs(y[None]), weight, Loss("hinge"), Settings(tol=1e-3), 1, None)
+        for l2 in (1e4, 1e-2):
+            by_gram.solve_side_by_side(gram, path.problems, path.loss, l2, path.settings, 1)
+            one = path.problems[0]
+            w = by_gram.ByGram(l2, one.objective, one.dual, None, (gram, one.scale, one.b, one.s)).w
+            value = objective(*(a.astype(np.longdouble) for a in (X, y, weight)), "hinge", l2, "free",
+                              w.astype(np.longdouble))
+            assert value <= one.objective * (1 + 1e-9)
+
+
+def test_a_loss_from_a_grid():
+    X, y = clouds(seed=8)
+    for loss in np.array(list(LOSSES)):
+        model = SmSVMClassifier(l2=1e-3, loss=loss).fit(X, y)
+        assert (model.n_passes_per_class_ == 2).all()

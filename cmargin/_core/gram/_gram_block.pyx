@@ -126,10 +126,20 @@ cdef Py_ssize_t rows_of_face(gram_block *at) noexcept nogil:
     return n
 
 
+cdef inline double bend_along(const gram_block *at, Py_ssize_t k, Py_ssize_t n) noexcept nogil:
+    # what the slope of the face's row k loses along ``ahead``
+    cdef const double *row = at.Q + at.face[k] * at.m
+    cdef double bend = at.ridge[at.face[k]] * at.ahead[k]
+    cdef Py_ssize_t j
+    for j in range(n):
+        bend += row[at.face[j]] * at.ahead[j]
+    return bend
+
+
 cdef bint face_step(gram_block *at) noexcept nogil:
     # True: a row has met its bound, and there is another face
     cdef Py_ssize_t n = rows_of_face(at), k, j, first = -1
-    cdef double largest = 0, multiplier, part, of_ones = 0, of_slopes = 0, step = 1, room
+    cdef double largest = 0, multiplier = 0, part, of_ones = 0, of_slopes = 0, step = 1, room, gain = 0, bend = 0
     cdef double *row
     if n < 1 + at.free:
         return False
@@ -156,6 +166,12 @@ cdef bint face_step(gram_block *at) noexcept nogil:
             of_slopes += at.ahead[k]
         for k in range(n):                       # what rounding leaves of sum s is no more than its own
             at.ahead[k] -= of_slopes / n
+    for k in range(n):                           # of a factor that is all but singular rounding may go anywhere
+        gain += at.ahead[k] * (at.p[at.face[k]] - multiplier)
+        bend += at.ahead[k] * bend_along(at, k, n)
+    if not (gain > 0 and bend < INFINITY):
+        return False
+    step = gain / bend if bend > 2 * gain else 1
     for k in range(n):
         j, part = at.face[k], at.ahead[k]
         room = at.high[j] - at.s[j] if part > 0 else at.s[j] - at.low[j]

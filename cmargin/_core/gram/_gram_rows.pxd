@@ -6,6 +6,7 @@ cdef struct gram_rows:
     const double *K                  # (n, n) products of the rows, with a column of ones where that is penalised
     bint free                        # whether an intercept is not penalised
     double largest                   # of K, in magnitude
+    double offset                    # length of the mean from which rows are seen
 
 
 cdef struct gram_problem:

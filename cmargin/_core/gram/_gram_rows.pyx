@@ -16,7 +16,7 @@ a fold, have scores as all have. What rounding in K and z may be is held against
 import numpy as np
 
 from libc.float cimport DBL_EPSILON
-from libc.math cimport INFINITY, fabs, sqrt
+from libc.math cimport INFINITY, fabs, isfinite, sqrt
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
@@ -101,6 +101,7 @@ cdef void evaluate(fit_room *at, double l2) noexcept nogil:
     w[0], w[1] = sqrt(square), 0
     best = multiple_of(&seen, w, at.u, LARGEST_SCALE, at.scratch)
     square += 2 * error * total
+    error += 2 * DBL_EPSILON * (fabs(best.shift) + rows.offset * w[0])     # of an intercept as users get it
     at.shift, of.objective = best.shift, INFINITY
     for k in range(2):                           # the second outweighs what rounding may cost rows at their margins
         scale, loss = best.scale * (1 + 2 * k * error), 0
@@ -251,6 +252,12 @@ cdef bint solve_listed(fit_room *at, double enough) noexcept nogil:
 
 # ---------------------------------------------------------------- one fit
 
+cdef void begin_anew(gram_problem *of, Py_ssize_t n) noexcept nogil:
+    memset(of.s, 0, n * sizeof(double))
+    memset(of.z, 0, n * sizeof(double))
+    of.drift, of.l2, of.is_read = 0, 0, False
+
+
 cdef void rescale(fit_room *at, double l2) noexcept nogil:
     # the best multiple within the new bounds of the last fit's dual variables
     cdef gram_problem *of = at.of
@@ -312,21 +319,24 @@ cdef void fit_problem(void *of, Py_ssize_t item, int thread) noexcept nogil:
                 break
         problem.rounds += rounds
         problem.l2 = work.l2
+        if not isfinite(problem.objective):      # z has overflown, of which no other penalty should make anything
+            begin_anew(problem, n)
     free(room)
     free(at.listed)
 
 
 cdef class GramRows:
-    """``K`` (n, n): X X', C order. ``balanced``: sum s is to be 0, for an intercept that is not penalised."""
+    """``K`` (n, n): X X', C order. ``balanced``: sum s is to be 0, for an intercept that is not penalised; ``offset``:
+    the length of the mean from which rows are seen."""
 
     cdef gram_rows rows
     cdef const double[:, ::1] K
 
-    def __init__(self, const double[:, ::1] K, bint balanced):
+    def __init__(self, const double[:, ::1] K, bint balanced, double offset):
         must_fit(K.shape[0] == K.shape[1] and K.shape[0] > 0, "GramRows")
         self.K = K
         self.rows.n, self.rows.K, self.rows.free = K.shape[0], &K[0, 0], balanced
-        self.rows.largest = float(np.max(np.diagonal(K)))
+        self.rows.offset, self.rows.largest = offset, float(np.max(np.diagonal(K)))
 
 
 cdef class GramProblem:
@@ -377,7 +387,7 @@ cdef class GramProblem:
         return self.at.rounds
 
 
-def solve_problems(GramRows rows, list problems, str loss, double l2, double tol, int most_rounds, int n_threads):
+def solve_problems(GramRows rows, list problems, loss, double l2, double tol, int most_rounds, int n_threads):
     """Bring every `GramProblem` to ``tol`` at ``l2``, from where it is."""
     cdef shared_work work
     cdef Py_ssize_t k, n = len(problems)

@@ -31,7 +31,7 @@ class GramMatrix:
             K += 1.0
         if not np.isfinite(np.diagonal(K)).all():
             raise FloatingPointError("squares of the rows overflow")
-        self.K, self.rows = K, GramRows(K, free)
+        self.K, self.rows = K, GramRows(K, free, float(np.sqrt(self.mean @ self.mean)))
 
     def problems(self, signed_weights):
         """`GramProblem` of each (n,) signed weights, at 0."""

@@ -113,7 +113,8 @@ def solve_side_by_side(gram, problems, loss, l2, settings, n_threads):
         some = problems[lo:lo + PROBLEMS_A_SLICE]
         solve_problems(gram.rows, some, loss.name, l2, settings.tol, most, n_threads)
         if unsure := [one for one in some if not one.proven]:
-            gram.read(unsure)
+            with np.errstate(over="ignore", invalid="ignore"):
+                gram.read(unsure)
             solve_problems(gram.rows, unsure, loss.name, l2, settings.tol, 1, n_threads)
         give_way()
     return True
