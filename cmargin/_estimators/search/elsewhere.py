@@ -108,8 +108,11 @@ class FoldsElsewhere:
             for pairs, kept in zip(solver.pairs[path.places], self.last_of(path), strict=False):
                 for pair in kept:
                     pairs.add(pair)
-        with refusing_overflow():
-            solver.prove_on([path.grid for path in self.paths for _ in solver.pairs[path.places]])
+        try:
+            with refusing_overflow():
+                solver.prove_on([path.grid for path in self.paths for _ in solver.pairs[path.places]])
+        finally:
+            solver.note = None                   # a cycle otherwise, by which the rows would outlive the search
 
     def last_of(self, path):
         """Of every problem the pairs that the search before has ended with."""
