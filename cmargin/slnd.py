@@ -34,13 +34,7 @@ from cmargin._estimators.slnd_fit import (
     shortfall,
 )
 from cmargin._estimators.slnd_path import SLNDPath, fit_slnd_path
-from cmargin._estimators.validation import (
-    COUNT,
-    INT_MAX,
-    POSITIVE,
-    InvalidParameterError,
-    check_parameter,
-)
+from cmargin._estimators.validation import COUNT, INT_MAX, POSITIVE, InvalidParameterError, check_parameter
 from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin._runtime.checkpoint import NO_CHECKPOINTER
 from cmargin.data.memory.stochastic_rows import NonFiniteCurvature
