@@ -283,6 +283,7 @@ def test_no_more_rows_are_taken_than_time_and_memory_allow(limit, monkeypatch):
     X, labels, weight = problem(n=6000, m=6)
     run = Run(open_rows(X), labels, weight, K, Settings(1e-4))
     run.take_rows(2000)
+    run.source.probs[:] = 1 / K                          # nothing is evaluated here, and the memory is not cleared
     monkeypatch.setattr(multinomial_newton, "PLENTY", 1e9)
     monkeypatch.setattr(multinomial_newton, limit, 0)
     run.take_enough_rows()
