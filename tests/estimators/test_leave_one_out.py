@@ -415,6 +415,33 @@ def test_bounds_of_paths_are_what_duality_gives_over_all_rows(monkeypatch):
     assert checked > 100
 
 
+@pytest.mark.parametrize("side", [-1, 1])
+def test_bounds_of_paths_pay_for_the_row_that_balances_the_intercept(side):
+    # the certificate of dual variables off by a thousandth, whose sum one row at the kink makes good
+    X, y = noisy(400, 3, seed=5)
+    vertex = vertex_of(X, y, 1e-4)
+    problem, paid = vertex.problem, 0
+    G, rows, nu = problem.rows.take(np.arange(400)), np.flatnonzero(vertex.best.z > 1.1), 1e-6
+    V = vertex.best.v + np.array([0, 0, 0, side * 1e-3])
+    a = vertex.a.copy()
+    a[:vertex.n_slots] *= 0.999
+    _, bound = vertex.certify(rows, G[rows], np.tile(V, (len(rows), 1)), np.tile(a, (len(rows), 1)),
+                              np.full(len(rows), -nu / problem.l2))
+    dual = (vertex.best.z < 1).astype(float)
+    dual[vertex.near] = a * problem.l2 / vertex.weight
+    anchor = vertex.near[np.minimum(dual[vertex.near], 1 - dual[vertex.near]).argmax()]
+    for i, told in zip(rows[np.isfinite(bound)], bound[np.isfinite(bound)], strict=True):
+        balanced = dual.copy()
+        balanced[anchor] -= (dual @ G[:, -1] - 400 * nu * G[i, -1]) * G[anchor, -1]
+        others = np.arange(400) != i
+        cost = problem.loss.gap(G[others] @ V, balanced[others]).sum() / 400
+        rho = balanced[others] @ G[others] / 400 - nu * G[i] - problem.penalty * V
+        exact = (cost + rho @ rho / 2e-4) / nu
+        assert abs(rho[-1]) < 1e-15 and exact - 1e-9 < G[i] @ V - told < exact + 1e-2
+        paid += 1
+    assert paid > 100
+
+
 @pytest.mark.parametrize("make", [
     lambda rng: np.round(rng.standard_normal((80, 3))),
     lambda rng: np.eye(4)[rng.integers(0, 4, 80)],
