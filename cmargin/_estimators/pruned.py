@@ -132,7 +132,7 @@ class Alone:
             return np.clip(self.result.w[:self.fit.m, None], -LARGEST[dtype], LARGEST[dtype]).astype(dtype)
 
     def objective(self, W):
-        """(1,)"""
+        """(1,) objective of the problem at the weights W."""
         fit = self.fit
         with np.errstate(over="ignore", invalid="ignore"):
             value = self.s @ self._at(W)[0] / fit.n

@@ -145,11 +145,19 @@ MODEL_UP_TO_PART = 0.005         # share of the entries of X
 
 # ---------------------------------------------------------------- many problems on the same dense rows
 
-# The Gram matrix of dense rows is made of so many rows at most, 200 MB in double precision; of so many for each column,
-# with the hinge and with a smooth loss, more rows of which have a slope, for several fits of a problem, the next of
-# which has little to do, and for one; and of so many for each fit that has use for it. It is made for so many problems
-# at least: each class of few has many rows between its bounds (smsvm.md, "Gram matrix of dense rows").
-GRAM_MATRIX = (5000, ((10, 5), (4, 2.5)), 30, 5)   # rows; rows per column; rows per fit; problems
+# The Gram matrix of dense rows is made of up to so many rows, which is 200 MB in double precision (smsvm.md, "Gram
+# matrix of dense rows").
+GRAM_UP_TO_ROWS = 5000           # rows
+# The Gram matrix of dense rows is made of up to so many rows for each column: above, evaluating X costs less than the
+# products of rows. First for several fits of each problem, of which the next has little to do, then for one; with the
+# hinge, and with a smooth loss, where more rows have a slope (smsvm.md, "Gram matrix of dense rows").
+GRAM_ROWS_PER_COLUMN = ((10, 5), (4, 2.5))         # rows
+# The Gram matrix of dense rows is made of up to so many rows for each fit that uses it, as fewer fits do not pay for it
+# (smsvm.md, "Gram matrix of dense rows").
+GRAM_ROWS_PER_FIT = 30           # rows
+# The Gram matrix of dense rows is made for at least so many problems: where there are few classes, each of them has
+# many rows between their bounds (smsvm.md, "Gram matrix of dense rows").
+GRAM_FROM_PROBLEMS = 5           # problems
 
 # ---------------------------------------------------------------- the dual of a smooth loss
 
@@ -373,7 +381,8 @@ CLASS_STEP_LIMITS = (0.0125, 6.4)        # relative steps
 # One class against the rest, a trial for the step is made on so many classes, of so many positives and negatives each
 # (one_vs_rest.md, "Automatic step").
 TRIAL_CLASSES = 8                # classes
-TRIAL_SIDES = (256, 2304)        # rows
+TRIAL_POSITIVES = 256            # rows
+TRIAL_NEGATIVES = 2304           # rows
 # One class against the rest, a trial for the step takes so many passes (one_vs_rest.md, "Automatic step").
 CLASS_TRIAL_PASSES = 5           # passes
 # One class against the rest, the standard error within which a shorter step is taken is that of so many visits at

@@ -181,9 +181,10 @@ def goes_by_gram_matrix(stats, problem, settings, n_fits):
             and type(problem.penalty) is ElasticNet and not problem.penalty.has_kinks and problem.penalty.l2 > 0
             and settings.linear_solver == "auto" and settings.line_search == "exact"):
         return False
-    most, per_column, per_fit, problems = cost.GRAM_MATRIX
-    of_columns = per_column[n_fits <= problem.n_problems][prices.dual_is_smooth(problem.loss)] * stats.n_features
-    return problem.n_problems >= problems and 1 < stats.n_rows <= min(most, of_columns, per_fit * n_fits)
+    one_fit_each, smooth = n_fits <= problem.n_problems, prices.dual_is_smooth(problem.loss)
+    most = min(cost.GRAM_UP_TO_ROWS, cost.GRAM_ROWS_PER_FIT * n_fits,
+               cost.GRAM_ROWS_PER_COLUMN[one_fit_each][smooth] * stats.n_features)
+    return problem.n_problems >= cost.GRAM_FROM_PROBLEMS and 1 < stats.n_rows <= most
 
 
 # ---------------------------------------------------------------- the dual first

@@ -37,7 +37,7 @@ class Costliest:
         self.held, self.parts = len(parts[0]), [parts]
 
     def chosen(self):
-        """They, as a CSR matrix; where several cost the same, those of the first problems and columns."""
+        """The costliest weights, as a CSR matrix; ties go to the first problems and columns."""
         if self.parts:
             self._drop()
         cost, problems, places, w = self.parts[0] if self.parts else np.empty((4, 0))

@@ -126,7 +126,7 @@ def constants(path):
 def test_every_number_that_chooses_has_a_unit_and_evidence():
     path = Path(cost.__file__)
     lines, found = path.read_text().splitlines(), list(constants(path))
-    assert len(found) == len({name for _, name in found}) <= 120
+    assert len(found) == len({name for _, name in found}) <= 124
     for line, name in found:
         assert lines[line].partition("#")[2].strip(), f"{name} has no unit"
         above = line - 1
@@ -174,9 +174,11 @@ def test_no_other_module_has_numbers_that_choose():
     assert found == known, "a new number: does it choose between ways? Then it belongs to solvers/cost.py"
 
 
-def test_no_more_than_300_numbers_tune_solvers():
-    tuning = [name for names in BESIDE_A_FORMULA["tunes a solver"].values() for name in names.split()]
-    assert len(tuning) + len(list(constants(Path(cost.__file__)))) <= 300
+def test_no_more_numbers_choose_and_tune_than_there_were():
+    # 326: 300 before rows left out and the Gram matrix, which have 22, and four that say where the matrix is made
+    tuning = [name for kind, files in BESIDE_A_FORMULA.items() if kind.startswith("tunes ")
+              for names in files.values() for name in names.split()]
+    assert len(tuning) + len(list(constants(Path(cost.__file__)))) <= 326
 
 
 def test_a_fit_that_ends_on_a_subset_after_the_dual_reports_its_own_objective(monkeypatch):

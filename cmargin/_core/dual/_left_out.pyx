@@ -19,10 +19,10 @@ from libc.string cimport memcpy
 from cmargin._core.util._simd cimport row_axpy
 
 cdef enum:
-    BORDER = 128                    # rows and slots that a path may be away from its first vertex
-    TURNS = 400                     # vertices of a path
+    BORDER = 128                    # Rows and slots by which a vertex may differ from the first one.
+    VERTICES = 400                  # Vertices of a path, at most.
 
-cdef double NEGLIGIBLE = 1e-12      # of the largest that it could be, a rate that is rounding
+cdef double NEGLIGIBLE = 1e-12      # Part of the largest possible rate below which a rate is rounding.
 
 
 cdef struct base_vertex:            # rows near the kink, the n_slots slots first
@@ -86,7 +86,7 @@ cdef bint solve(path *at) noexcept nogil:
     return True
 
 
-cdef bint turn(const base_vertex *base, path *at, double falls) noexcept nogil:
+cdef bint find_rates(const base_vertex *base, path *at, double falls) noexcept nogil:
     # the rates as the row's dual variable falls by ``falls``, 1 or -1
     cdef int k = at.n_border, e, f
     cdef Py_ssize_t p, n = base.n
@@ -109,7 +109,7 @@ cdef bint turn(const base_vertex *base, path *at, double falls) noexcept nogil:
     return True
 
 
-cdef Py_ssize_t next_turn(const base_vertex *base, const path *at, double *step) noexcept nogil:
+cdef Py_ssize_t next_limit(const base_vertex *base, const path *at, double *step) noexcept nogil:
     # how far the path goes on, and the place that is then at a limit, or -1
     cdef Py_ssize_t p, hit = -1
     cdef double rate, there
@@ -167,11 +167,11 @@ cdef bint follow_to(const base_vertex *base, path *at, double end) noexcept nogi
     cdef Py_ssize_t hit
     cdef int _
     cdef double step, falls = 1 if at.t > end else -1
-    for _ in range(TURNS):
-        if not turn(base, at, falls):
+    for _ in range(VERTICES):
+        if not find_rates(base, at, falls):
             return False
         step = fabs(at.t - end)
-        hit = next_turn(base, at, &step)
+        hit = next_limit(base, at, &step)
         row_axpy(step, at.rate, at.x, base.n)
         at.t -= falls * step
         if hit < 0:

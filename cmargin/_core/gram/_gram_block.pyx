@@ -20,11 +20,12 @@ from cmargin._core.linalg._blas cimport potrf, potrs
 from cmargin._core.util._simd cimport row_axpy
 
 cdef enum:
-    FACES = 30                   # one after the other at most, past rows that meet their bounds
-    MOST_PAIRS = 100             # for every row of the block
+    FACES = 30                   # Faces solved in a row at most, as each may end at a row's bound.
+    MOST_PAIRS = 100             # Steps by pairs for every row of the block, at most.
 
-cdef double PAIRS = 1.5          # for every row between its bounds, before there is a face
-cdef double SINGULAR = 1e-12     # part of the largest diagonal that is added to it: copies of rows
+# Steps by pairs, for every row between its bounds, before a face is solved: a factor costs n^3/3, a step n.
+cdef double PAIRS = 1.5
+cdef double SINGULAR = 1e-12     # Part of the largest diagonal entry that is added to all, where rows are copies.
 
 
 cdef inline double gap_of(const gram_block *at, Py_ssize_t k, double b) noexcept nogil:
@@ -73,18 +74,18 @@ cdef bint pair_step(gram_block *at, Py_ssize_t up, double top) noexcept nogil:
     # False: there is nothing to gain
     cdef Py_ssize_t k, down = -1, m = at.m
     cdef const double *q = at.Q + up * m
-    cdef double best = 0, fall, bend, own = q[up] + at.ridge[up], step
+    cdef double best = 0, fall, curvature, own = q[up] + at.ridge[up], step
     for k in range(m):
         fall = top - at.p[k]
         if fall > 0 and at.s[k] > at.low[k]:
-            bend = own + at.Q[k * m + k] + at.ridge[k] - 2 * q[k]
-            bend = max(bend, 1e-12 * own)
-            if fall * fall > best * bend:
-                best, down = fall * fall / bend, k
+            curvature = own + at.Q[k * m + k] + at.ridge[k] - 2 * q[k]
+            curvature = max(curvature, 1e-12 * own)
+            if fall * fall > best * curvature:
+                best, down = fall * fall / curvature, k
     if down < 0:
         return False
-    bend = max(own + at.Q[down * m + down] + at.ridge[down] - 2 * q[down], 1e-12 * own)
-    step = (top - at.p[down]) / bend if bend > 0 else INFINITY
+    curvature = max(own + at.Q[down * m + down] + at.ridge[down] - 2 * q[down], 1e-12 * own)
+    step = (top - at.p[down]) / curvature if curvature > 0 else INFINITY
     step = min(step, at.high[up] - at.s[up], at.s[down] - at.low[down])
     if not 0 < step < INFINITY:
         return False
@@ -95,9 +96,9 @@ cdef bint pair_step(gram_block *at, Py_ssize_t up, double top) noexcept nogil:
 
 cdef inline double own_step(const gram_block *at, Py_ssize_t k) noexcept nogil:
     # to the best place of a row by itself
-    cdef double bend = at.Q[k * at.m + k] + at.ridge[k], p = at.p[k], room
+    cdef double curvature = at.Q[k * at.m + k] + at.ridge[k], p = at.p[k], room
     room = at.high[k] - at.s[k] if p > 0 else at.low[k] - at.s[k]
-    return p / bend if fabs(p) < bend * fabs(room) else room
+    return p / curvature if fabs(p) < curvature * fabs(room) else room
 
 
 cdef bint single_step(gram_block *at) noexcept nogil:
@@ -126,20 +127,20 @@ cdef Py_ssize_t rows_of_face(gram_block *at) noexcept nogil:
     return n
 
 
-cdef inline double bend_along(const gram_block *at, Py_ssize_t k, Py_ssize_t n) noexcept nogil:
+cdef inline double curvature_along(const gram_block *at, Py_ssize_t k, Py_ssize_t n) noexcept nogil:
     # what the slope of the face's row k loses along ``ahead``
     cdef const double *row = at.Q + at.face[k] * at.m
-    cdef double bend = at.ridge[at.face[k]] * at.ahead[k]
+    cdef double curvature = at.ridge[at.face[k]] * at.ahead[k]
     cdef Py_ssize_t j
     for j in range(n):
-        bend += row[at.face[j]] * at.ahead[j]
-    return bend
+        curvature += row[at.face[j]] * at.ahead[j]
+    return curvature
 
 
 cdef bint face_step(gram_block *at) noexcept nogil:
     # True: a row has met its bound, and there is another face
     cdef Py_ssize_t n = rows_of_face(at), k, j, first = -1
-    cdef double largest = 0, multiplier = 0, part, of_ones = 0, of_slopes = 0, step = 1, room, gain = 0, bend = 0
+    cdef double largest = 0, multiplier = 0, part, of_ones = 0, of_slopes = 0, step = 1, room, gain = 0, curvature = 0
     cdef double *row
     if n < 1 + at.free:
         return False
@@ -168,10 +169,10 @@ cdef bint face_step(gram_block *at) noexcept nogil:
             at.ahead[k] -= of_slopes / n
     for k in range(n):                           # of a factor that is all but singular rounding may go anywhere
         gain += at.ahead[k] * (at.p[at.face[k]] - multiplier)
-        bend += at.ahead[k] * bend_along(at, k, n)
-    if not (gain > 0 and bend < INFINITY):
+        curvature += at.ahead[k] * curvature_along(at, k, n)
+    if not (gain > 0 and curvature < INFINITY):
         return False
-    step = gain / bend if bend > 2 * gain else 1
+    step = gain / curvature if curvature > 2 * gain else 1
     for k in range(n):
         j, part = at.face[k], at.ahead[k]
         room = at.high[j] - at.s[j] if part > 0 else at.s[j] - at.low[j]

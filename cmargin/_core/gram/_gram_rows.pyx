@@ -30,17 +30,21 @@ from cmargin._core.util._shapes cimport must_fit
 from cmargin._core.util._simd cimport row_axpy
 from cmargin._core.util._team cimport share_out
 
-cdef double LARGEST_SCALE = 2.0      # of the weights, as in `dual_newton`
-cdef double ENOUGH = 0.3             # part of the tolerance to which listed rows are solved,
-cdef double DEPTH = 0.05             # or of the gap of all rows, where that is more
-cdef double FALLEN = 0.7             # part of the least gap so far
-cdef double NEAR = 1.0               # listed are rows as far on this side of their bounds as the farthest is beyond
+cdef double LARGEST_SCALE = 2.0      # Weights are scaled by at most this factor, as in `dual_newton`.
+# Listed rows are solved to the larger of this part of the tolerance and that part of the gap of all rows: less costs
+# more rounds over all rows, more costs steps on rows that move again.
+cdef double ENOUGH = 0.3
+cdef double DEPTH = 0.05
+cdef double FALLEN = 0.7             # A round counts as idle unless it leaves less than this part of the least gap.
+# Rows are listed up to this multiple of the largest violation inside their bounds: a longer list saves rounds and costs
+# the block.
+cdef double NEAR = 1.0
 
 cdef enum:
-    ROWS_PER_ROW = 2                 # listed at most for each that has moved,
-    MORE_ROWS = 100                  # and so many more
-    HALVINGS = 40                    # of the range of a threshold
-    MOST_IDLE = 6                    # rounds one after the other that leave more of the gap than FALLEN
+    ROWS_PER_ROW = 2                 # Rows listed at most for every row that has moved: the block costs their square.
+    MORE_ROWS = 100                  # Rows listed besides.
+    HALVINGS = 40                    # Halvings of the interval of a threshold, at most.
+    MOST_IDLE = 6                    # Idle rounds in a row after which a problem is given up.
 
 
 cdef struct shared_work:

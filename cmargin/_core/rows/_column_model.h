@@ -37,7 +37,7 @@ enum { FOLDED = 1024, CHUNK = 16, TILE = 256 };
         }                                                                                                        \
     }                                                                                                            \
     /* sum_e s x_e^2 p (1 - p) */                                                                                \
-    static inline void bend_##WIDE(const float *x, const int32_t *place, ptrdiff_t m, const float *s,            \
+    static inline void diagonal_##WIDE(const float *x, const int32_t *place, ptrdiff_t m, const float *s,        \
                                    const float *p, ptrdiff_t ld, double *sum) {                                  \
         for (int l = 0; l < WIDE; l++) sum[l] = 0;                                                               \
         for (ptrdiff_t first = 0; first < m; first += FOLDED) {                                                  \
@@ -113,9 +113,9 @@ CLONES static void column_slope(const float *x, const int32_t *place, ptrdiff_t 
         if (!change || chunk_is_used(change + c, wide)) OF_WIDTH(slope, wide, x, place, m, q + c, wide, sum + c);
 }
 
-CLONES static void column_bend(const float *x, const int32_t *place, ptrdiff_t m, const float *s, const float *p,
+CLONES static void column_diagonal(const float *x, const int32_t *place, ptrdiff_t m, const float *s, const float *p,
                                ptrdiff_t wide, double *sum) {
-    for (ptrdiff_t c = 0; c < wide; c += CHUNK) OF_WIDTH(bend, wide, x, place, m, s, p + c, wide, sum + c);
+    for (ptrdiff_t c = 0; c < wide; c += CHUNK) OF_WIDTH(diagonal, wide, x, place, m, s, p + c, wide, sum + c);
 }
 
 CLONES static void column_scores(const float *x, const int32_t *place, ptrdiff_t m, ptrdiff_t wide,

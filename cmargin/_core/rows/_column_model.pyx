@@ -29,8 +29,8 @@ from cmargin._core.util._sorting cimport sort_down
 cdef extern from "_column_model.h" nogil:
     void column_slope(const float *x, const int32_t *place, Py_ssize_t m, const float *q, Py_ssize_t wide,
                       const float *change, double *total) noexcept
-    void column_bend(const float *x, const int32_t *place, Py_ssize_t m, const float *s, const float *p,
-                     Py_ssize_t wide, double *total) noexcept
+    void column_diagonal(const float *x, const int32_t *place, Py_ssize_t m, const float *s, const float *p,
+                         Py_ssize_t wide, double *total) noexcept
     void column_scores(const float *x, const int32_t *place, Py_ssize_t m, Py_ssize_t wide, const float *change,
                        float *d) noexcept
     void column_move(const float *x, const int32_t *place, Py_ssize_t m, const float *s, const float *p,
@@ -56,7 +56,7 @@ cdef class ColumnModel:
     cdef float[::1] ones, change
     # (p, n_classes): those of `begin`; D; and of conjugate gradients, curvature above 0 where a weight is free
     cdef double[:, ::1] G, W, D, slope, step, residual, ahead, product, curvature
-    cdef double[:, ::1] bend                     # (p, wide): a, where it is known
+    cdef double[:, ::1] diagonal                     # (p, wide): a, where it is known
     cdef unsigned char[::1] known
     cdef double[::1] sums, sorted, l1, l2
     cdef Py_ssize_t n, p, k, wide, at, n_products, most_products, most
@@ -75,7 +75,7 @@ cdef class ColumnModel:
         self.ones, self.change = np.ones(self.n, np.float32), np.zeros(self.wide, np.float32)
         self.slope, self.step, self.residual, self.ahead, self.product, self.curvature, self.D = np.zeros(
             (7, self.p, self.k))
-        self.bend, self.known = np.zeros((self.p, self.wide)), np.zeros(self.p, np.uint8)
+        self.diagonal, self.known = np.zeros((self.p, self.wide)), np.zeros(self.p, np.uint8)
         self.sums, self.sorted = np.zeros(self.wide), np.zeros(self.wide)
 
     @property
@@ -185,7 +185,7 @@ cdef class ColumnModel:
         if not (self.norm_at(j, 0) > 0 or self.may_leave_zero(j)):
             return
         if not self.known[j]:
-            column_bend(x, place, m, &self.weight[0], &self.probs[0, 0], self.wide, &self.bend[j, 0])
+            column_diagonal(x, place, m, &self.weight[0], &self.probs[0, 0], self.wide, &self.diagonal[j, 0])
             self.known[j] = True
         if self.grouped:
             self.norm_minimum(j)
@@ -208,7 +208,7 @@ cdef class ColumnModel:
         cdef double curvature, w
         cdef Py_ssize_t c
         for c in range(self.k):
-            w, curvature = self.weight_of(j, c), 2 * self.bend[j, c]
+            w, curvature = self.weight_of(j, c), 2 * self.diagonal[j, c]
             if curvature + self.l2[j] > 0:
                 self.sums[c] = soft_threshold(curvature * w - self.sums[c], self.l1[j]) / (curvature + self.l2[j])
             else:
@@ -217,23 +217,23 @@ cdef class ColumnModel:
     cdef void norm_minimum(self, Py_ssize_t j) noexcept nogil:
         # the same with a norm: |w| = r solves sum_c (b_c / (l1 + (2 a_c + l2) r))^2 = 1, whose left side falls with r
         # and is convex, so that Newton's method comes to it from below
-        cdef double r = 0, left, fall, part, below, bent, squares = 0, l1 = self.l1[j]
+        cdef double r = 0, left, fall, part, below, curved, squares = 0, l1 = self.l1[j]
         cdef Py_ssize_t c
         for c in range(self.k):
-            self.sums[c] = 2 * self.bend[j, c] * self.weight_of(j, c) - self.sums[c]
+            self.sums[c] = 2 * self.diagonal[j, c] * self.weight_of(j, c) - self.sums[c]
             squares += self.sums[c] * self.sums[c]
         while l1 > 0 and squares > l1 * l1:
             left, fall = 0, 0
             for c in range(self.k):
-                bent = 2 * self.bend[j, c] + self.l2[j]
-                part = (self.sums[c] / (l1 + bent * r)) ** 2
+                curved = 2 * self.diagonal[j, c] + self.l2[j]
+                part = (self.sums[c] / (l1 + curved * r)) ** 2
                 left += part
-                fall += 2 * part * bent / (l1 + bent * r)
+                fall += 2 * part * curved / (l1 + curved * r)
             if not (fall > 0 and (left - 1) / fall > ROUNDED * r):
                 break
             r += (left - 1) / fall
         for c in range(self.k):
-            below = 2 * self.bend[j, c] + self.l2[j] + (l1 / r if r > 0 else 0.0)
+            below = 2 * self.diagonal[j, c] + self.l2[j] + (l1 / r if r > 0 else 0.0)
             if squares <= l1 * l1:
                 self.sums[c] = 0
             else:
@@ -270,7 +270,7 @@ cdef class ColumnModel:
         for c in range(self.k):
             change = self.sums[c] - common - self.weight_of(j, c)
             self.change[c] = <float> change
-            self.moved += 2 * self.bend[j, c] * change * change
+            self.moved += 2 * self.diagonal[j, c] * change * change
             if change != 0:
                 moves = True
                 self.D[j, c] = self.sums[c] - common - self.W[j, c]      # W + D is that very number, which may be 0
@@ -298,7 +298,7 @@ cdef class ColumnModel:
                 w = self.weight_of(j, c)
                 if w == 0 and not (self.grouped or self.is_intercept(j)):
                     continue
-                self.curvature[j, c] = 2 * self.bend[j, c] + self.l2[j]
+                self.curvature[j, c] = 2 * self.diagonal[j, c] + self.l2[j]
                 if self.grouped and size > 0:
                     self.curvature[j, c] += self.l1[j] / size
                 if self.curvature[j, c] > 0:
@@ -410,7 +410,7 @@ cdef class ColumnModel:
 
     cdef void go_along(self) noexcept nogil:
         # to the least of the model along the step, at most all of it
-        cdef double straight = 0, bent = 0, low = 0, high = 1, t = 1
+        cdef double straight = 0, curved = 0, low = 0, high = 1, t = 1
         cdef Py_ssize_t j, c
         cdef int _trial
         for j in range(self.p):
@@ -418,11 +418,11 @@ cdef class ColumnModel:
                 if self.curvature[j, c] > 0:
                     straight += self.slope[j, c] * self.step[j, c]
             if not (self.is_flat and self.n_products == 1):
-                bent += self.bend_along(j)
-        if self.slope_along(1, straight, bent) > 0:
+                curved += self.curvature_along(j)
+        if self.slope_along(1, straight, curved) > 0:
             for _trial in range(HALVINGS):
                 t = (low + high) / 2
-                if self.slope_along(t, straight, bent) > 0:
+                if self.slope_along(t, straight, curved) > 0:
                     high = t
                 else:
                     low = t
@@ -436,7 +436,7 @@ cdef class ColumnModel:
                     self.D[j, c] = -self.W[j, c]                    # its zero is what ended the step
         self.solving = False
 
-    cdef double bend_along(self, Py_ssize_t j) noexcept nogil:
+    cdef double curvature_along(self, Py_ssize_t j) noexcept nogil:
         # a column's part of step' (curvature of the risk) step, which is what residuals have lost less the penalty's
         cdef double total = 0, squares = 0, inner = 0, size = self.norm_at(j, 0), w
         cdef Py_ssize_t c
@@ -451,9 +451,9 @@ cdef class ColumnModel:
             total -= self.l1[j] / size * (squares - (inner / size) ** 2)
         return total
 
-    cdef double slope_along(self, double t, double straight, double bent) noexcept nogil:
+    cdef double slope_along(self, double t, double straight, double curved) noexcept nogil:
         # of the model with its penalty, at ``t`` of the step
-        cdef double total = straight + t * bent, size
+        cdef double total = straight + t * curved, size
         cdef Py_ssize_t j, c
         for j in range(self.p):
             size = self.norm_at(j, t) if self.grouped else 0

@@ -28,14 +28,15 @@ from cmargin._core.rows._dual_rows cimport dual_rows, row_of
 from cmargin._core.rows._tiles cimport open_tile, row_tile, tile_row_squares
 from cmargin._core.util._serialise cimport numbers_between, span
 
-cdef double STRENGTH = 0.2           # t, to begin with and at most,
-cdef double LEAST = 0.01             # and at least; rho, below which a column is not held
-# factor on `weight` from which on it is taken into account, for a read of the rows; eight sweeps that all ask for more,
-# or for less, change t by it. They ask for neither within its square, which is what such a change makes of the parts of
-# the gap: else t went up and down for ever
+cdef double STRENGTH = 0.2           # The first and largest t: more holds w back, less leaves the sweeps slow.
+cdef double LEAST = 0.01             # The smallest t, and the smallest rho by which a column is held.
+# Factor by which `weight` has to change before it is taken into account, which costs a read of the rows. Eight sweeps
+# that all ask for more, or for less, change t by this factor. Sweeps ask for neither where the two parts of the gap are
+# within its square of each other, which is what such a change makes of them: t would go up and down for ever.
 cdef double HELD = 2.0
-cdef double SAME_WAY = 0.98          # cosine between two moves of the centre from which on a smaller t takes it there
-cdef double LARGEST = 1e4            # rho: digits of g are lost beside a larger one
+# Cosine between two moves of the centre above which t falls: the centre follows w too slowly.
+cdef double SAME_WAY = 0.98
+cdef double LARGEST = 1e4            # The largest rho: digits of g are lost beside a larger one.
 
 
 cdef void begin_centre(dual_centre *at, const dual_rows *rows) noexcept nogil:

@@ -22,11 +22,11 @@ from cmargin.solvers.history import add_entry
 from cmargin.solvers.multinomial.certificate import dual_point
 from cmargin.solvers.multinomial.newton import BALANCED, MOST_PRODUCTS, SHARPER, SLICE, TINY, VAIN, Result
 
-ARMIJO = 1e-4                # of Armijo's rule
-SHORTEST = 1e-6              # of a step
-ROUNDING = 1e-14             # of an objective
-MOST_READS = 200             # of the columns of one model
-MOST_STEPS = 30              # of one round
+ARMIJO = 1e-4                # Part of the decrease that the slope foresees which a step must bring.
+SHORTEST = 1e-6              # Length of a Newton step below which it is given up.
+ROUNDING = 1e-14             # Relative error of an objective, which is no increase.
+MOST_READS = 200             # Sweeps and products of one quadratic model, at most.
+MOST_STEPS = 30              # Newton steps on the columns of one round, at most.
 
 
 class ColumnRun(Resumable):
@@ -66,7 +66,7 @@ class ColumnRun(Resumable):
         if checkpointer.found is not None:
             self.clock.go_on_from(checkpointer.found.pop("clock"))
             self.go_on_from(checkpointer.found)
-        while not self.look(on_step):
+        while not self.evaluate(on_step):
             self.reached = np.inf
             try:
                 self.round(self.listed())
@@ -88,8 +88,8 @@ class ColumnRun(Resumable):
         sizes = np.sqrt(np.sum(v * v, axis=1)) if s.grouped else np.ravel(v)
         return bound(total, np.ascontiguousarray(sizes), s.l2, s.l1)
 
-    def look(self, on_step):
-        """Objective, dual value and gradient at the point, its intercepts first made the best; is this the end?"""
+    def evaluate(self, on_step):
+        """Evaluate all rows at the point, with the best intercepts; whether the fit ends here."""
         rows, s, result = self.rows, self.settings, self.result
         before = rows.reads
         self.V, risk, entropy, self.gradient = rows.exact(self.V, BALANCED * min(s.tol, 1e-4))
@@ -103,7 +103,7 @@ class ColumnRun(Resumable):
         if self.lowest == np.inf and np.any(W) and value > np.log(len(self.share)):
             # a start worse than no weights: single precision may see no way from there, as probabilities are 0 or 1
             self.V = self.no_weights()
-            return self.look(on_step)
+            return self.evaluate(on_step)
         self.dual = max(self.dual, self.dual_value(entropy, self.gradient, self.class_sums))
         gap_before, fell = result.gap, self.lowest - value > ARMIJO * s.tol * value
         if value <= self.lowest:

@@ -189,7 +189,7 @@ class ClassesOverShards(OverShards, Run):
         n_positives, share = self.shares.counts.positives.sum(axis=0), np.zeros(self.shares.n_classes)
         there = able(n_positives, self.shares.n_negatives)
         self.tried = np.random.default_rng([entropy, 5]).permutation(there)[:cost.TRIAL_CLASSES]
-        share[self.tried] = np.minimum(1.0, cost.TRIAL_SIDES[0] / n_positives[self.tried])
+        share[self.tried] = np.minimum(1.0, cost.TRIAL_POSITIVES / n_positives[self.tried])
         return share
 
     def _share_out(self, positives, negatives):

@@ -34,9 +34,9 @@ def split(lists, rng, among=None):
     taken = np.zeros((1, lists.n_rows), np.uint8)
     for c, stream in zip(classes, class_streams(int(rng.integers(1 << 62)), len(classes)), strict=True):
         rows = lists.rows_of(c)
-        n_positives = min(len(rows), cost.TRIAL_SIDES[0])
+        n_positives = min(len(rows), cost.TRIAL_POSITIVES)
         n_negatives = round(lists.n_negatives[c] * n_positives / len(rows))
-        n_negatives = min(max(4, min(n_negatives, cost.TRIAL_SIDES[1])), lists.n_rows - len(rows))
+        n_negatives = min(max(4, min(n_negatives, cost.TRIAL_NEGATIVES)), lists.n_rows - len(rows))
         ends = np.array([0, len(rows), len(rows) + n_negatives], np.int64)
         visits = np.empty(ends[2], np.int64)
         _class_sgd.draw_lists(rows, ends[:2], ends[2:] - ends[1:2], stream[None], taken, 0, ends[::2].copy(), visits, 1)
