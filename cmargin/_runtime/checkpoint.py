@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 OF_ANY_FORMAT = b"cmargin checkpoint, format "
-FORMAT = 18                      # another number wherever what is kept changes
+FORMAT = 19                      # another number wherever what is kept changes
 MAGIC = OF_ANY_FORMAT + b"%d\n" % FORMAT
 TRAILER = struct.Struct("<QI")   # bytes before it, and their CRC-32
 PIECE = 1 << 24                  # bytes that are summed at a time

@@ -14,8 +14,17 @@ part_j D_j: its slopes are those at w, and <D_k, D_l> is sum_j part_j D_kj D_lj.
 from libc.math cimport fabs, sqrt
 from libc.string cimport memcpy
 
-from cmargin._core.rows._dual_rows cimport dual_rows, gain_of, row_of, take_mean, target_of
+from cmargin._core.rows._dual_rows cimport dual_rows, row_of, take_mean
 from cmargin._core.rows._tiles cimport add_row
+from cmargin._core.util._simd cimport row_axpy, row_dot
+
+cdef extern from "_dual_moves.h" nogil:
+    void moves_change(Py_ssize_t n, const double *now, const double *before, const double *part, double *out) noexcept
+    void moves_seen(Py_ssize_t n, const double *part, const double *change, double *w) noexcept
+    void moves_slope(Py_ssize_t n, const double *target, const double *ridge, const double *a, double *out) noexcept
+    double moves_clip(Py_ssize_t n, const double *signed_weight, const double *target, const double *upper,
+                      const double *ridge, const double *a, double *before, double *move, double *beyond,
+                      double *balance) noexcept
 
 cdef double SHORTEST = 0.05          # lengths of a direction, below which a step along it is not worth a trial
 cdef double LONGEST = 1000.0         # lengths that such a step may be long: a longer one would be of rounding errors
@@ -57,34 +66,65 @@ cdef move_gain end_move(dual_moves *at, dual_rows *rows) noexcept nogil:
     return gain
 
 
-cdef void add_products(small_model *model, const double *d, double slope, double weight) noexcept nogil:
+cdef inline Py_ssize_t n_blocks(Py_ssize_t n) noexcept nogil:
+    return (n + BLOCK - 1) // BLOCK
+
+
+cdef void clear_model(small_model *model) noexcept nogil:
     cdef int k, p
+    model.square = 0
     for k in range(DIRECTIONS):
-        model.slope[k] += slope * d[k]
+        model.slope[k] = model.step[k] = 0
+        for p in range(DIRECTIONS):
+            model.curvature[k][p] = 0
+
+
+cdef void add_products(small_model *model, int kept, Py_ssize_t n, const double **d, double sign, const double *slope,
+                       const double *weight, double *room) noexcept nogil:
+    cdef const double *weighted
+    cdef int k, p
+    cdef Py_ssize_t j
+    for k in range(kept + 1):
+        model.slope[k] += sign * row_dot(slope, d[k], n)
+        if room == NULL:
+            continue
+        weighted = d[k]
+        if weight != NULL:
+            for j in range(n):
+                room[j] = weight[j] * d[k][j]
+            weighted = room
         for p in range(k + 1):
-            model.curvature[k][p] += weight * d[k] * d[p]
+            model.curvature[k][p] += row_dot(weighted, d[p], n)
+
+
+cdef inline double *move_before(const dual_moves *at, double *of, Py_ssize_t n, int k) noexcept nogil:
+    # what the sweep k + 1 places before this one has changed of n numbers
+    return of + (at.newest + k) % MOVES * n
 
 
 cdef void measure(const dual_moves *at, const dual_rows *rows, small_model *model) noexcept nogil:
-    cdef Py_ssize_t i, j, n = rows.n, n_columns = rows.m + 1
-    cdef double d[DIRECTIONS]
-    cdef int k, p
-    for k in range(DIRECTIONS):
-        model.slope[k] = model.step[k] = d[k] = 0
-        for p in range(DIRECTIONS):
-            model.curvature[k][p] = 0
-    model.square = 0
-    for j in range(n_columns):
-        d[0] = (at.w[j] - at.w_before[j]) / at.part[j]
+    cdef Py_ssize_t block, lo, n, n_columns = rows.m + 1
+    cdef double[BLOCK] change, slope, room
+    cdef const double *d[DIRECTIONS]
+    cdef int k
+    clear_model(model)
+    d[0] = change
+    for block in range(n_blocks(n_columns)):
+        lo = block * BLOCK
+        n = min(<Py_ssize_t> BLOCK, n_columns - lo)
+        moves_change(n, at.w + lo, at.w_before + lo, NULL if at.part == NULL else at.part + lo, change)
         for k in range(at.kept):
-            d[k + 1] = at.w_last[k * n_columns + j]
-        add_products(model, d, -at.w[j], at.part[j])
-        model.square += at.w[j] * at.w[j]
-    for i in range(n):
-        d[0] = at.a[i] - at.before[i]
+            d[k + 1] = move_before(at, at.w_last, n_columns, k) + lo
+        add_products(model, at.kept, n, d, -1, at.w + lo, NULL if at.part == NULL else at.part + lo, room)
+        model.square += row_dot(at.w + lo, at.w + lo, n)
+    for block in range(n_blocks(rows.n)):
+        lo = block * BLOCK
+        n = min(<Py_ssize_t> BLOCK, rows.n - lo)
+        moves_change(n, at.a + lo, at.before + lo, NULL, change)
+        moves_slope(n, NULL if rows.target == NULL else rows.target + lo, rows.ridge + lo, at.a + lo, slope)
         for k in range(at.kept):
-            d[k + 1] = at.last[k * n + i]
-        add_products(model, d, target_of(rows, i) - rows.ridge[i] * at.a[i], rows.ridge[i])
+            d[k + 1] = move_before(at, at.last, rows.n, k) + lo
+        add_products(model, at.kept, n, d, 1, slope, rows.ridge + lo, room if rows.smooth else NULL)
 
 
 cdef bint best_step(small_model *model) noexcept nogil:
@@ -114,65 +154,81 @@ cdef bint best_step(small_model *model) noexcept nogil:
     return SHORTEST <= longest <= LONGEST
 
 
-cdef inline double next_move(double *last, Py_ssize_t stride, const double *step, double change) noexcept nogil:
-    # of a number: what the sweep and the step change it by; those before become older
-    cdef double moved = (1 + step[0]) * change
+cdef double *next_move(const dual_moves *at, double *of, Py_ssize_t n, Py_ssize_t lo, Py_ssize_t hi, const double *step,
+                       const double *change) noexcept nogil:
+    # of numbers lo .. hi - 1 of n: what the sweep, `change`, and the step change them by, in place of the oldest move
+    cdef double[BLOCK] moved
+    cdef double *out = move_before(at, of, n, MOVES - 1) + lo
+    cdef Py_ssize_t j
     cdef int k
-    for k in range(MOVES - 1, -1, -1):
-        if step[k + 1] != 0:
-            moved += step[k + 1] * last[k * stride]
-        if k > 0:
-            last[k * stride] = last[(k - 1) * stride]
-    last[0] = moved
-    return moved
+    for j in range(hi - lo):
+        moved[j] = (1 + step[0]) * change[j]
+    for k in range(at.kept):
+        row_axpy(step[k + 1], <const double *> move_before(at, of, n, k) + lo, moved, hi - lo)
+    memcpy(out, moved, (hi - lo) * sizeof(double))
+    return out
 
 
 cdef move_gain take_step(dual_moves *at, dual_rows *rows, const double *step) noexcept nogil:
     # before, w_before: the point that it leads to
-    cdef Py_ssize_t n = rows.n, n_columns = rows.m + 1, i, j
-    cdef double trial, new, sign, clipped = 0
+    cdef Py_ssize_t n_columns = rows.m + 1, block, lo, n, i
+    cdef double[BLOCK] change, beyond
+    cdef double *move
+    cdef double *w_move
+    cdef double sign, clipped = 0
     cdef move_gain gain
     gain.total, gain.balance, gain.n_read = 0, 0, 0
-    for j in range(n_columns):
-        next_move(at.w_last + j, n_columns, step, (at.w[j] - at.w_before[j]) / at.part[j])
-    for i in range(n):
-        trial = at.before[i] + next_move(at.last + i, n, step, at.a[i] - at.before[i])
-        new = min(max(trial, 0.0), rows.upper[i])
-        if new != trial:
-            sign = 1 if rows.signed_weight[i] >= 0 else -1
-            gain.n_read += 1
-            clipped += sign * (new - trial)
-            at.last[i] = new - at.before[i]
-            add_row(sign * (new - trial), &rows.source, row_of(rows, i), at.w_last)
-        if new != at.a[i]:
-            gain.total += gain_of(rows, i, new) - gain_of(rows, i, at.a[i])
-            gain.balance += new - at.a[i] if rows.signed_weight[i] >= 0 else at.a[i] - new
-        at.before[i] = new
+    next_moves_of_columns(at, n_columns, step)
+    w_move = move_before(at, at.w_last, n_columns, MOVES - 1)
+    for block in range(n_blocks(rows.n)):
+        lo = block * BLOCK
+        n = min(<Py_ssize_t> BLOCK, rows.n - lo)
+        moves_change(n, at.a + lo, at.before + lo, NULL, change)
+        move = next_move(at, at.last, rows.n, lo, lo + n, step, change)
+        gain.total += moves_clip(n, rows.signed_weight + lo, NULL if rows.target == NULL else rows.target + lo,
+                                 rows.upper + lo, rows.ridge + lo, at.a + lo, at.before + lo, move, beyond,
+                                 &gain.balance)
+        for i in range(n):
+            if beyond[i] != 0:
+                sign = -beyond[i] if rows.signed_weight[lo + i] >= 0 else beyond[i]
+                gain.n_read += 1
+                clipped += sign
+                add_row(sign, &rows.source, row_of(rows, lo + i), w_move)
     rows.n_read += gain.n_read
-    take_mean(rows, clipped, at.w_last)
-    at.w_last[rows.m] += rows.bias * clipped
-    for j in range(n_columns):
-        at.w_before[j] += at.part[j] * at.w_last[j]
+    take_mean(rows, clipped, w_move)
+    w_move[rows.m] += rows.bias * clipped
+    moves_seen(n_columns, at.part, w_move, at.w_before)
+    at.newest = (at.newest + MOVES - 1) % MOVES
     return gain
 
 
+cdef void next_moves_of_columns(const dual_moves *at, Py_ssize_t n_columns, const double *step) noexcept nogil:
+    cdef double[BLOCK] change
+    cdef Py_ssize_t block, lo, n
+    for block in range(n_blocks(n_columns)):
+        lo = block * BLOCK
+        n = min(<Py_ssize_t> BLOCK, n_columns - lo)
+        moves_change(n, at.w + lo, at.w_before + lo, NULL if at.part == NULL else at.part + lo, change)
+        next_move(at, at.w_last, n_columns, lo, lo + n, step, change)
+
+
 cdef double rise_of_square(const dual_moves *at, Py_ssize_t n_columns) noexcept nogil:
+    # <w_before - w, w_before + w>, weighted by 1 / part
+    cdef double[BLOCK] change
     cdef double square = 0
-    cdef Py_ssize_t j
-    for j in range(n_columns):
-        square += (at.w_before[j] - at.w[j]) * (at.w_before[j] + at.w[j]) / at.part[j]
+    cdef Py_ssize_t block, lo, n
+    for block in range(n_blocks(n_columns)):
+        lo = block * BLOCK
+        n = min(<Py_ssize_t> BLOCK, n_columns - lo)
+        moves_change(n, at.w_before + lo, at.w + lo, NULL if at.part == NULL else at.part + lo, change)
+        square += row_dot(change, <const double *> at.w_before + lo, n) + row_dot(change, <const double *> at.w + lo, n)
     return square
 
 
 cdef void keep_sweep(dual_moves *at, const dual_rows *rows) noexcept nogil:
     # its change is the move
-    cdef double step[DIRECTIONS]
-    cdef Py_ssize_t i, j
-    cdef int k
-    for k in range(DIRECTIONS):
-        step[k] = 0
-    for j in range(rows.m + 1):
-        next_move(at.w_last + j, rows.m + 1, step, (at.w[j] - at.w_before[j]) / at.part[j])
-    for i in range(rows.n):
-        next_move(at.last + i, rows.n, step, at.a[i] - at.before[i])
+    cdef Py_ssize_t n_columns = rows.m + 1
+    moves_change(n_columns, at.w, at.w_before, at.part, move_before(at, at.w_last, n_columns, MOVES - 1))
+    moves_change(rows.n, at.a, at.before, NULL, move_before(at, at.last, rows.n, MOVES - 1))
+    at.newest = (at.newest + MOVES - 1) % MOVES
     at.kept = min(at.kept + 1, <int> MOVES)

@@ -66,7 +66,7 @@ cdef class DualSweeps:
                        part.base, square.base]
         at.a, at.w, at.apart = &a[0], &w[0], &apart[0]
         at.moves.a, at.moves.w, at.moves.before, at.moves.w_before = at.a, at.w, &before[0], &w_before[0]
-        at.moves.last, at.moves.w_last, at.moves.part = &last[0], &w_last[0], &part[0]
+        at.moves.last, at.moves.w_last = &last[0], &w_last[0]
         at.order, at.queue, at.nap, at.wake, at.stream = &order[0], &queue[0], &nap[0], &wake[0], &stream[0]
         at.n_active, at.low, at.high, at.patience = n, -INFINITY, INFINITY, patience
         at.gap = INFINITY
@@ -153,7 +153,7 @@ cdef class DualSweeps:
         # out (3,)
         out[2] = numbers_of_centre(&self.at.centre)
         out[0] = numbers_between(&self.at.total, &self.at.at_most)
-        out[1] = numbers_between(&self.at.moves.kept, &self.at.moves.resting + 1)
+        out[1] = numbers_between(&self.at.moves.kept, &self.at.moves.newest + 1)
 
     def kept(self):
         """A dictionary; its arrays are those that it goes on with."""
@@ -340,7 +340,9 @@ cdef void end_sweep(dual_sweeps *at) noexcept nogil:
 
 
 cdef void stretch(dual_sweeps *at) noexcept nogil:
-    cdef move_gain gain = end_move(&at.moves, at.rows)
+    cdef move_gain gain
+    at.moves.part = at.centre.part if at.centre.weight > 0 else NULL
+    gain = end_move(&at.moves, at.rows)
     at.total += gain.total
     at.balance += gain.balance
     at.rows_read += gain.n_read

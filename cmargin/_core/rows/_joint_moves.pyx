@@ -7,14 +7,13 @@ from libc.math cimport fabs
 from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport dot
-from cmargin._core.rows._dual_moves cimport DIRECTIONS, MOST_LOSSES, best_step, small_model
+from cmargin._core.rows._dual_moves cimport (
+    BLOCK, DIRECTIONS, MOST_LOSSES, add_products, best_step, clear_model, small_model,
+)
 from cmargin._core.rows._joint_rows cimport add_change, open_weights, settle_weights, to_simplex
 
 # of C_i: what rounding may take a row's dual variables off their sum, a direction in which the dual rises for ever
 cdef double ROUNDED = 1e-14
-
-cdef enum:
-    BLOCK = 512                      # weights of which a change is held at a time
 
 
 cdef inline Py_ssize_t n_weights(const joint_rows *rows) noexcept nogil:
@@ -60,11 +59,8 @@ cdef void measure(const joint_moves *at, const joint_rows *rows, small_model *mo
     cdef Py_ssize_t size = n_weights(rows), block, lo, n, i, j
     cdef double[BLOCK] change
     cdef const double *d[DIRECTIONS]
-    cdef int k, p
-    for k in range(DIRECTIONS):
-        model.slope[k] = model.step[k] = 0
-        for p in range(DIRECTIONS):
-            model.curvature[k][p] = 0
+    cdef int k
+    clear_model(model)
     d[0] = change
     for block in range((size + BLOCK - 1) // BLOCK):
         lo = block * BLOCK
@@ -73,10 +69,7 @@ cdef void measure(const joint_moves *at, const joint_rows *rows, small_model *mo
             change[j] = at.W[lo + j] - at.W_before[lo + j]
         for k in range(at.kept):
             d[k + 1] = at.W_last[k] + lo
-        for k in range(at.kept + 1):
-            model.slope[k] -= dot(n, d[k], at.W + lo)
-            for p in range(k + 1):
-                model.curvature[k][p] += dot(n, d[k], d[p])
+        add_products(model, at.kept, n, d, -1, at.W + lo, NULL, change)
     model.square = dot(size, at.W, at.W)
     for i in range(rows.n):                          # what is taken from the own class is gained
         if at.touched[i] >= at.begun:
