@@ -194,7 +194,10 @@ class SLNDClassifierCV(PenaltySearch):
                             checkpointer, None if self.max_time is None else begin + self.max_time)
         with self._keeps_scores(run):
             with FitSlot(waits=self.max_time is None):
-                run.run()
+                try:
+                    run.run()
+                finally:
+                    data.source.let_go()
             place = self._place(run)
             total = data.weighed(self._estimator)[1]
             l2 = float(grid.strengths[place]) / (1 if grid.name == "l2" else total)
@@ -234,7 +237,7 @@ class SLNDClassifierCV(PenaltySearch):
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         source = source_of(X, y)
-        if not source.in_memory:
+        if not (source.in_memory or source.storage == "files"):
             source.refuse("A search, which trains on parts of the rows,")
         if is_indicator(y):
             raise ValueError("SLNDClassifierCV takes classes that exclude each other, not a label indicator; "

@@ -204,6 +204,8 @@ def fit_optimum(estimator, source, codes, weight, about, begin, checkpointer):
     """
     n_classes = len(about["classes_"])
     l2, l1 = penalties_of(estimator)
+    if l1 > 0 and not source.in_memory:
+        source.refuse("l1 of the multinomial form")
     settings = optimum_settings(estimator, l2, n_classes, estimator._deadline(begin), l1)
     start = _a_row_each(estimator.coef_.astype(float), estimator._last_intercept) if estimator._goes_on else None
     store = partial(_store, estimator, about=about)

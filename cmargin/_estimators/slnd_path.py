@@ -141,7 +141,7 @@ def fit_slnd_path(estimator, X, y, sample_weight=None, *, l2s=None, Cs=None, n_l
     refuse_l1(estimator, "A path")
     begin, e = perf_counter(), clone(estimator).set_params(l2=1.0, warm_start=False)
     with StandardArithmetic(), open_data(e, X, y, sample_weight) as (source, weight, _):
-        if source.agreed is not None or not source.in_memory:
+        if source.agreed is not None or not (source.in_memory or source.storage == "files"):
             source.refuse("A path, which needs the scores of all rows,")
         classes, codes, _ = code_labels(source.y)
         refuse_penalty(e, e._loss_for(classes, codes, source), False)

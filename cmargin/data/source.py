@@ -346,6 +346,8 @@ class ScoreBlocks(Protocol):
 
 
 class SoftmaxPass(Protocol):
+    """What is kept of every row, scores above all, may be elsewhere (`data/softmax_sums.py`)."""
+
     n_rows: int
     n_features: int
     n_columns: int
@@ -356,8 +358,8 @@ class SoftmaxPass(Protocol):
     sparse: bool
     precise: bool               # products are made in float64
     reads: float
-    weight: np.ndarray          # (n_rows,)
-    scores: np.ndarray          # (n_rows, n_classes), at the last point;
+    shares: np.ndarray          # (n_classes,) of the rows, by weight
+    scores: np.ndarray          # (n_rows, n_classes), at the last point, or (0, 0) where rows are elsewhere;
     probs: np.ndarray           # their softmax,
     change: np.ndarray          # and room for products with a direction
     kernel: object              # what the compiled step reads the rows by,
@@ -379,8 +381,26 @@ class SoftmaxPass(Protocol):
     def class_sums(self):
         """(n_features, n_classes) of (1/N) sum_i s_i x_i over the rows of a class; half a read."""
 
-    def class_curvature(self, probs, stride=1):
+    def class_curvature(self, stride=1):
         """(n_classes, n_classes) mean of diag(p) - p p' over every ``stride``-th row."""
+
+    def go(self, step):
+        """Go on with a `MultinomialStep`; whether it is done."""
+
+    def go_on(self, newton, most):
+        """Go on with a `MultinomialNewton` for a tenth of a second or a pass, to ``most`` steps; what its `go` says."""
+
+    def kept(self):
+        """What `take_back` takes of the rows' state, for a checkpoint."""
+
+    def take_back(self, kept):
+        """Go on with the scores and probabilities that were `kept`."""
+
+    def weight_of(self, subset):
+        """Weights of a few rows, ascending places."""
+
+    def probs_of(self, subset):
+        """Their probabilities, float32."""
 
     def copy_of(self, subset):
         """A few rows, float32."""

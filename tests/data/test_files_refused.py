@@ -54,7 +54,7 @@ def test_every_number_is_checked_once(data, tmp_path):
     assert sum(seen) == 900
 
 
-@pytest.mark.parametrize("estimator", [SLNDClassifier(l2=1e-3),
+@pytest.mark.parametrize("estimator", [SLNDClassifier(l1=1e-3),
                                        baselines.SGDQNClassifier(),
                                        MarginPursuitClassifier(solver="sgd"), SmSVMClassifierCV(cv="loo"),
                                        SmSVMClassifier(linear_solver="dual"),

@@ -251,7 +251,7 @@ def test_numbers_are_checked_when_they_are_first_read(data, loss, tmp_path):
 
 @pytest.mark.parametrize("estimator, what", [
     (model(loss="logistic", step_size="theory"), "SLNDClassifier with step_size='theory'"),
-    (model(loss="auto", step_size="theory"), ""), (model(l2=1e-3), ""), (model(loss="logistic", l2=1.0), "l2=1.0"),
+    (model(loss="auto", step_size="theory"), ""), (model(l1=1e-3), ""), (model(loss="logistic", l2=1.0), "l2=1.0"),
     (baselines.BalancedSGDClassifier(), "BalancedSGDClassifier with loss=")], ids=str)
 def test_what_needs_rows_in_memory_says_so(estimator, what, data, tmp_path):
     with pytest.raises(ValueError, match=f"{what}.*needs"):

@@ -13,7 +13,7 @@ from api import KERNELS
 from multinomial_problems import K, laid_out, point, problem
 
 from cmargin.data import open_rows
-from cmargin.data.memory.softmax_rows import CURVATURE, INTERCEPTS, PRODUCTS
+from cmargin.data.softmax_sums import CURVATURE, INTERCEPTS, PRODUCTS
 
 ROWS, COLUMNS = 37, 5              # neither fills the lanes of a vector
 

@@ -13,7 +13,8 @@ from multinomial_problems import K, M, N, curvature_times, kronecker, laid_out, 
 from sklearn.datasets import load_iris
 
 from cmargin.data import open_rows
-from cmargin.data.memory.softmax_rows import INTERCEPTS, PRODUCTS, RISK_OF_SCORES, SoftmaxRowPass
+from cmargin.data.memory.softmax_rows import SoftmaxRowPass
+from cmargin.data.softmax_sums import INTERCEPTS, PRODUCTS, RISK_OF_SCORES
 from cmargin.solvers.multinomial import inverse as multinomial_inverse
 from cmargin.solvers.multinomial import newton as multinomial_newton
 from cmargin.solvers.multinomial.inverse import (
@@ -159,7 +160,7 @@ def test_inverses_invert(intercept, monkeypatch):
     HD = curvature_times(source, D)
     HD[:M] += l2 * D[:M]
     inverse = kronecker(source, l2)
-    inverse.update(source.class_curvature(source.probs))
+    inverse.update(source.class_curvature())
     np.testing.assert_allclose(inverse(HD), D, atol=2e-4)
     # two classes: every class's block is the Hessian but for a factor of two in the mean-free part
     two = open_rows(X).softmax_pass(labels % 2, weight, 2, intercept, 1)
@@ -351,7 +352,8 @@ def test_a_run_goes_on_to_the_same_bits_from_every_step(spread, dtype, monkeypat
     elif spread == "blocks that are not sound":
         assert {state["n_class_rows"] for state in states} == {0, 2000, 2600}
     elif spread == "blocks":
-        assert any(state["probs_of_inverse"] is not None and state["scores"].dtype == np.float64 for state in states)
+        assert any(state["probs_of_inverse"] is not None and state["of_rows"]["scores"].dtype == np.float64
+                   for state in states)
     else:
         assert {state["plain"] for state in states if state["prepared"]} == {True, False}
     for state in states:
@@ -432,7 +434,7 @@ def test_intercepts_are_the_best_to_what_the_certificate_can_bear():
         assert np.max(np.abs(slope) / run.share) <= least and run.result.gap <= tol
     # one evaluation less where the first is enough already
     V, *_ = run.source.exact(run.V)
-    calls, kept = [], run.source._run
-    run.source._run = lambda *about: calls.append(about[0]) or kept(*about)
+    calls, kept = [], run.source.run
+    run.source.run = lambda *about: calls.append(about[0]) or kept(*about)
     run.source.exact(V, 1e-3)
     assert calls == [PRODUCTS, INTERCEPTS, RISK_OF_SCORES]

@@ -5,7 +5,7 @@ import pytest
 from multinomial_problems import K, M, problem, solve
 
 from cmargin.data import open_rows
-from cmargin.solvers.multinomial import newton as multinomial_newton
+from cmargin.data.memory import softmax_rows
 from cmargin.solvers.multinomial.newton import Optima, Settings
 
 
@@ -53,7 +53,7 @@ def test_after_an_interrupt_scores_are_those_of_the_point(monkeypatch, nth):
         if len(watched) == nth:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(multinomial_newton, "SLICE", 0.0)          # after every group of blocks, in the midst of a step
+    monkeypatch.setattr(softmax_rows, "SLICE", 0.0)          # after every group of blocks, in the midst of a step
     monkeypatch.setattr(run.clock, "watch", interrupted)
     result, interruption = optima.found()
     assert isinstance(interruption.taken(), KeyboardInterrupt) and result.stopped == "interrupted"

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cmargin.data import open_rows
-from cmargin.data.memory.softmax_rows import CURVATURE
+from cmargin.data.softmax_sums import CURVATURE
 from cmargin.solvers.multinomial import newton as multinomial_newton
 from cmargin.solvers.multinomial.inverse import RANK, KroneckerInverse, centred_pairs
 

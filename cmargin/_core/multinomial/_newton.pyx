@@ -123,6 +123,13 @@ cdef class MultinomialNewton:
                     break
         return found
 
+    def told(self, sums, gradient):
+        """Go on by what rows elsewhere have answered, as `MultinomialStep.told`; returns what `go` does.
+
+        A point at which a step has ended is always the caller's.
+        """
+        return self.arrive() if self.step.told(sums, gradient) else e_slice_over
+
     # ---- without the interpreter
 
     cdef int place(self, const double[:, ::1] V) except -1:

@@ -52,4 +52,5 @@ cdef class MultinomialStep:
     cdef bint taken(self) noexcept nogil            # whether the step has ended
     cdef void begin_system(self) noexcept nogil     # from V, G and the probabilities there are
     cdef void next_blocks(self) noexcept nogil      # the next group of blocks of rows, and what follows from it
+    cdef void end_pass(self) noexcept nogil         # what follows from all blocks
     cdef void on_hessp(self) noexcept nogil

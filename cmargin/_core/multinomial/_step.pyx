@@ -18,7 +18,7 @@ from libc.string cimport memcpy, memset
 from cmargin._core.linalg._blas cimport dot
 from cmargin._core.multinomial._inverse cimport Inverse, chunk_start, chunks_of, drop_mean
 from cmargin._core.rows._softmax_rows cimport (
-    CURVATURE, PRODUCTS, RISK_OF_SCORES, SoftmaxRows, softmax_blocks, softmax_line, softmax_mean, softmax_move,
+    CURVATURE, MOVE, PRODUCTS, RISK_OF_SCORES, SoftmaxRows, softmax_blocks, softmax_line, softmax_mean, softmax_move,
 )
 from cmargin._core.util._arrays import zeros
 from cmargin._core.util._clock cimport seconds
@@ -28,6 +28,8 @@ from cmargin._core.util._team cimport share_out
 cdef enum:
     MOST_TRIALS = 40            # of one line
     SHORT = 65536               # numbers: so few are read holding the interpreter's lock, as giving it away costs more
+
+cdef int ON_LINE = 5            # task.LINE, a name that a phase has, too
 
 cdef double SOLVED = 0.1        # of the preconditioned squared residual: then a system is solved, at first
 cdef double NEAR = 4.0          # times the gap that is wanted: so near it a product more is cheaper than another step
@@ -285,7 +287,7 @@ cdef class MultinomialStep:
         must_fit(along is not None or inverse is not None, "MultinomialStep: no inverse, no direction")
         must_fit(along is None or (along.shape[0] == at.p and along.shape[1] == at.k), "MultinomialStep: direction")
         for kept in map(np.asarray, (scores, probs, change)):
-            self.rows.check_kept(kept, True)
+            self.rows.check_kept(kept, self.rows.here)
         must_fit(V.shape[0] == G.shape[0] == at.p and V.shape[1] == G.shape[1] == at.k, "MultinomialStep")
         must_fit(inverse is None or (inverse.n_columns == at.p and inverse.n_classes == at.k),
                  "MultinomialStep: inverse")
@@ -295,7 +297,8 @@ cdef class MultinomialStep:
         searched = np.empty((at.p, at.k), dtype)
         self.inverse, self.kept = inverse, (scores, probs, change, V, mean, searched)
         at.double_products = floating is double
-        at.scores, at.probs, at.change = &scores[0, 0], &probs[0, 0], &change[0, 0]
+        if self.rows.here:
+            at.scores, at.probs, at.change = &scores[0, 0], &probs[0, 0], &change[0, 0]
         at.searched, at.V, at.mean = &searched[0, 0], &V[0, 0], &mean[0] if mean is not None else NULL
         at.value, at.enough = value, enough
         memcpy(at.G, &G[0, 0], at.p * at.k * sizeof(double))
@@ -310,12 +313,46 @@ cdef class MultinomialStep:
     def go(self, double lasting):
         """Go on for ``lasting`` seconds, a group of blocks at least; whether the step is done."""
         cdef double until
+        must_fit(self.rows.here, "MultinomialStep.go: the rows are elsewhere")
         with nogil:
             until = seconds() + lasting
             while not self.taken():
                 self.next_blocks()
                 if seconds() > until:
                     break
+        return self.taken()
+
+    @property
+    def asks(self):
+        """The task of `SoftmaxRows` that the step waits for where the rows are elsewhere; None: it is done.
+
+        Products with the Hessian (CURVATURE) or scores (PRODUCTS) of `searched`; sums on the LINE at `step`; or those
+        after a MOVE of the scores by `step`.
+        """
+        return None if self.taken() else (CURVATURE, PRODUCTS, ON_LINE, MOVE)[<int> self.at.at]
+
+    @property
+    def searched(self):
+        """(n_columns, n_classes) of the type of the products: what the rows are multiplied with."""
+        return np.asarray(self.kept[5])
+
+    def told(self, const double[::1] sums, const double[:, ::1] gradient):
+        """Go on by what the rows elsewhere have answered; whether the step is done.
+
+        ``sums`` over all rows: risk, slope and curvature of LINE, the risk after MOVE, else none. ``gradient``
+        (n_columns, n_classes): the sum of CURVATURE and after MOVE, else empty.
+        """
+        cdef newton_step *at = &self.at
+        must_fit(not self.rows.here and at.at != DONE, "MultinomialStep.told: nothing was asked")
+        must_fit(sums.shape[0] == (3 if at.at == LINE else 1 if at.at == GRADIENT else 0), "MultinomialStep.told: sums")
+        self.rows.sums[:] = 0
+        self.rows.sums[0, :sums.shape[0]] = sums
+        if at.at == SYSTEM or at.at == GRADIENT:
+            must_fit(gradient.shape[0] == at.p and gradient.shape[1] == at.k, "MultinomialStep.told: gradient")
+            self.rows.gradients[:] = 0
+            self.rows.gradients[0] = np.asarray(gradient).ravel()
+        with nogil:
+            self.end_pass()
         return self.taken()
 
     @property
@@ -376,8 +413,11 @@ cdef class MultinomialStep:
         else:
             group_pass[float](at, <float *> at.searched, <float *> at.scores, <float *> at.probs,
                               <float *> at.change, lo, hi)
-        if hi < at.rows.n_blocks:
-            return
+        if hi == at.rows.n_blocks:
+            self.end_pass()
+
+    cdef void end_pass(self) noexcept nogil:
+        cdef newton_step *at = &self.at
         if at.at == SYSTEM:
             self.on_hessp()
         elif at.at == CHANGE:

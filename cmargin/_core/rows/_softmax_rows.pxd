@@ -79,6 +79,8 @@ cdef class SoftmaxRows:
     cdef softmax_plan plan
     cdef readonly Rows rows
     cdef readonly Py_ssize_t n_blocks, n_columns
+    cdef readonly bint here             # the rows are
+    cdef readonly bint labelled         # labels and weights are
     cdef readonly object bounds, gradients, sums
     cdef object _labels, _weight, _room
     cdef int use_type(self, dtype) except -1

@@ -7,6 +7,8 @@ class SoftmaxRows:
     rows: Any
     n_blocks: Any
     n_columns: Any
+    here: Any
+    labelled: Any
     bounds: Any
     gradients: Any
     sums: Any

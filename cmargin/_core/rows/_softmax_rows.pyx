@@ -301,23 +301,30 @@ cdef class SoftmaxRows:
     """Rows, their classes and weights, ready for passes; gradients and sums of every block are kept here.
 
     ``labels``: (n_rows,) int64 of 0 .. n_classes - 1. With an ``intercept`` a column of ones follows the features. The
-    bits depend on ``n_blocks`` and not on ``n_threads``.
+    bits depend on ``n_blocks`` and not on ``n_threads``. Where ``rows`` has no rows these are elsewhere: what needs no
+    row is done by labels and weights, if they are here; without them there are ``n_rows`` of them.
     """
 
     def __cinit__(self, Rows rows, const int64_t[::1] labels, const double[::1] weight, Py_ssize_t n_classes,
-                  bint intercept, Py_ssize_t n_blocks, int n_threads):
+                  bint intercept, Py_ssize_t n_blocks, int n_threads, Py_ssize_t n_rows=0):
         cdef Py_ssize_t n = rows.view.n_rows, m = rows.view.n_features
         cdef softmax_plan *plan = &self.plan
         cdef int64_t[::1] bounds
         cdef double[:, ::1] gradients, sums
-        if labels.shape[0] != n or weight.shape[0] != n or n_classes < 1 or n < 1 or m < 1:
+        self.here, self.labelled = n > 0, labels.shape[0] > 0
+        if not self.here:
+            n = labels.shape[0] if self.labelled else n_rows
+        if (labels.shape[0] != n and self.labelled) or weight.shape[0] != labels.shape[0] or n_classes < 1 or n < 1 \
+                or m < 1 or (self.here and not self.labelled):
             raise ValueError("SoftmaxRows: shapes do not fit")
-        if np.min(labels) < 0 or np.max(labels) >= n_classes:
+        if self.labelled and (np.min(labels) < 0 or np.max(labels) >= n_classes):
             raise ValueError("SoftmaxRows: a label lies outside the classes")
         self.rows, self._labels, self._weight = rows, labels, weight
         self.n_blocks, self.n_columns = max(1, min(n_blocks, n)), m + intercept
-        plan.X, plan.intercept = rows.view, intercept
-        plan.n_classes, plan.labels, plan.weight = n_classes, &labels[0], &weight[0]
+        plan.X, plan.intercept, plan.X.n_rows = rows.view, intercept, n
+        plan.n_classes = n_classes
+        if self.labelled:
+            plan.labels, plan.weight = &labels[0], &weight[0]
         plan.n_columns, plan.n_blocks, plan.n_threads = self.n_columns, self.n_blocks, n_threads
         plan.tile = 256 if rows.sparse else max(16, min(MOST_ROWS, TILE_NUMBERS // (m + n_classes)))
         bounds = self.bounds = np.linspace(0, n, self.n_blocks + 1).astype(np.int64)
@@ -358,6 +365,8 @@ cdef class SoftmaxRows:
         return self.plan.few
 
     def check_kept(self, kept, needed):
+        if not self.labelled:
+            needed = False
         if kept.shape != (self.plan.X.n_rows, self.plan.n_classes) and (needed or kept.shape[0]):
             raise ValueError("SoftmaxRows: scores or probabilities of all rows are not there, or do not fit")
 
@@ -371,6 +380,8 @@ cdef class SoftmaxRows:
             raise ValueError("SoftmaxRows.run: shapes do not fit")
         if first < 0 or last > self.n_blocks:
             raise ValueError("SoftmaxRows.run: no such blocks")
+        if not self.labelled or (not self.here and what != INTERCEPTS):
+            raise ValueError("SoftmaxRows.run: the rows are elsewhere")
         self.check_kept(np.asarray(scores), what != CURVATURE)
         self.check_kept(np.asarray(probs), what != PRODUCTS)
         self.use_type(np.dtype(np.float32 if floating is float else np.float64))
@@ -381,6 +392,8 @@ cdef class SoftmaxRows:
 
     def line(self, double step, const floating[:, ::1] scores, const floating[:, ::1] change):
         """Means over rows of risk, slope and curvature at ``scores + step change``, folded in block order."""
+        if not self.labelled:
+            raise ValueError("SoftmaxRows.line: the rows are elsewhere")
         self.check_kept(np.asarray(scores), True)
         self.check_kept(np.asarray(change), True)
         self.use_type(np.dtype(np.float32 if floating is float else np.float64))

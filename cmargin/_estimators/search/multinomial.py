@@ -142,7 +142,7 @@ class FoldPath:
         """What a scorer says of the estimator, on a copy of the fold's rows."""
         rows, run = self.rows, self.run
         if self.X_test is None:
-            self.X_test = rows.source.X[self.test]
+            self.X_test = rows.source.take(self.test, rows.source.dtype)
         model = a_fit(run.estimator, found.W, found.bias, rows.classes)
         n = rows.source.n_rows
         params = {name: value[self.test] if np.shape(value)[:1] == (n,) else value

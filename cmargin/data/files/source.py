@@ -15,6 +15,7 @@ from cmargin.data.files.read_ahead import ReadAhead, in_background, outcome, wai
 from cmargin.data.files.row_pass import FileRowPass
 from cmargin.data.files.score_blocks import FileScoreBlocks
 from cmargin.data.files.shared_start import FileSharedStart
+from cmargin.data.files.softmax_rows import FileSoftmaxPass
 from cmargin.data.files.stochastic_rows import FileStochasticRows
 from cmargin.data.remote import RowsElsewhere
 
@@ -27,7 +28,7 @@ GATHERED = 0.25              # of the memory left that gathered rows may take
 def refuse_files(what):
     raise ValueError(f"{what} needs the rows in memory, and these stay in files: SmSVMClassifier, its path and "
                      "search, SmSVMRegressor, SmSVMOneClass, MarginPursuitClassifier (solver='newton' or 'gd'), "
-                     "SLNDClassifier and BSNClassifier (l2=0) read them chunk by chunk, and partial_fit takes slices "
+                     "SLNDClassifier (l1=0) and BSNClassifier read them chunk by chunk, and partial_fit takes slices "
                      "of open_files(...).")
 
 
@@ -235,6 +236,9 @@ class FileSource(RowsElsewhere):
 
     def shared_start(self, labels, weights, intercept, l2, loss):
         return FileSharedStart(self, labels, weights, intercept, l2, loss)
+
+    def softmax_pass(self, labels, weight, n_classes, intercept, n_threads):
+        return FileSoftmaxPass(self, labels, weight, n_classes, intercept, n_threads)
 
     def stochastic_rows(self, n_threads):
         return FileStochasticRows(self, n_threads)

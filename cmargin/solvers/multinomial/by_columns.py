@@ -18,9 +18,10 @@ import numpy as np
 from cmargin._core.penalties._penalties import bound
 from cmargin._runtime.checkpoint import NO_CHECKPOINTER, Resumable
 from cmargin._runtime.clock import RunClock, TimeUp
+from cmargin.data.memory.softmax_rows import SLICE
 from cmargin.solvers.history import add_entry
 from cmargin.solvers.multinomial.certificate import dual_point
-from cmargin.solvers.multinomial.newton import BALANCED, MOST_PRODUCTS, SHARPER, SLICE, TINY, VAIN, Result
+from cmargin.solvers.multinomial.newton import BALANCED, MOST_PRODUCTS, SHARPER, TINY, VAIN, Result
 
 ARMIJO = 1e-4                # Part of the decrease that the slope foresees which a step must bring.
 SHORTEST = 1e-6              # Length of a Newton step below which it is given up.
@@ -40,7 +41,7 @@ class ColumnRun(Resumable):
         self.rows = source.softmax_pass(*self.posed[1:])
         self.rows.between_slices = self.clock.watch
         self.rows.keep(np.float64)
-        self.share = np.bincount(labels, weight, n_classes) / len(labels)
+        self.share = self.rows.shares
         self.V = self.no_weights()
         self.class_sums = self.part = None
         self.reads, self.products, self.lowest, self.dual, self.vain, self.sharper = 0.0, 0, np.inf, 0.0, 0, 1.0

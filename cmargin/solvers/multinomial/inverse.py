@@ -167,8 +167,8 @@ class ClassInverse(ClassBlocks):
     """
 
     def __init__(self, source, X, subset, l2, probs=None):
-        probs = source.probs[subset].astype(np.float32, copy=False) if probs is None else probs
-        self.probs, weight = probs, source.weight[subset]
+        probs = source.probs_of(subset) if probs is None else probs
+        self.probs, weight = probs, source.weight_of(subset)
         super().__init__(X, probs, weight / weight.sum(), l2, source.intercept, source.n_threads, LITTLE)
         self.cost, self.sound = class_inverse_cost(source, rows_that_count(probs, weight)), True
         flops = len(X) * float(source.n_features) ** 2

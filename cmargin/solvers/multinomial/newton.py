@@ -44,7 +44,6 @@ from cmargin.solvers.multinomial.inverse import (
 )
 
 MOST_PRODUCTS = 60           # of one Newton system
-SLICE = 0.1                  # seconds between two checks for Ctrl-C and of the clock
 TINY = np.finfo(float).tiny  # the objective of a single class is 0
 ALL_OF_THEM = 1 << 60        # steps, products: no limit
 BALANCED = 1e-5              # of tol and the objective: slope, in shares of a class, that an intercept may be left with
@@ -111,15 +110,20 @@ class Optima:
     """Of one set of rows at one penalty and then, from there, at another one; parameters are those of `solve`."""
 
     def __init__(self, source, labels, weight, n_classes, settings, start=None, kind=None):
-        labels = np.asarray(labels, dtype=np.int64)
-        s = np.ones(len(labels)) if weight is None else np.asarray(weight, dtype=np.float64)
-        if not (np.all(np.isfinite(s)) and np.all(s >= 0) and s.sum() > 0):
-            raise ValueError("weights must be finite, not negative, and not all zero")
-        s = s * (len(s) / s.sum())
-        self.n_classes, self.met = n_classes, np.flatnonzero(np.bincount(labels, s, n_classes) > 0)
-        place = np.zeros(n_classes, np.int64)
-        place[self.met] = np.arange(len(self.met))
-        self.run = (kind or Run)(source, place[labels], s, len(self.met), settings)
+        self.n_classes = n_classes
+        if source.agreed is not None:
+            self.met = np.flatnonzero(source.agreed.class_weights > 0)
+            self.run = (kind or Run)(source, self.met, None, len(self.met), settings)
+        else:
+            labels = np.asarray(labels, dtype=np.int64)
+            s = np.ones(len(labels)) if weight is None else np.asarray(weight, dtype=np.float64)
+            if not (np.all(np.isfinite(s)) and np.all(s >= 0) and s.sum() > 0):
+                raise ValueError("weights must be finite, not negative, and not all zero")
+            s = s * (len(s) / s.sum())
+            self.met = np.flatnonzero(np.bincount(labels, s, n_classes) > 0)
+            place = np.zeros(n_classes, np.int64)
+            place[self.met] = np.arange(len(self.met))
+            self.run = (kind or Run)(source, place[labels], s, len(self.met), settings)
         if start is not None:
             self.run.begin_at(start[0][self.met], start[1][self.met])
 
@@ -178,7 +182,7 @@ class Run(Resumable):
         self.settings, self.clock = settings, RunClock(settings.deadline)
         self.source = source.softmax_pass(labels, weight, n_classes, settings.fit_intercept, settings.n_threads)
         self.source.between_slices = self.clock.watch
-        self.share = np.bincount(labels, weight, n_classes) / len(labels)
+        self.share = self.source.shares
         self.V = np.zeros((self.source.n_columns, n_classes))
         if settings.fit_intercept:
             self.V[-1] = np.log(self.share) - np.log(self.share).mean()
@@ -249,7 +253,7 @@ class Run(Resumable):
             return
         self.here = None                         # scores and V part until both have moved
         step.begin(None, None, self.V, G, value, 0.0, source.scores, source.probs, source.change, D)
-        while not step.go(SLICE):
+        while not source.go(step):
             self.clock.watch()
         self.V, self.here = self.V + step.step * D, (step.risk, copied(step.gradient))
         source.reads += 1.0
@@ -299,7 +303,7 @@ class Run(Resumable):
 
     def snapshot(self):
         source, inverse = self.source, self.inverse
-        return {**super().snapshot(), "reads": source.reads, "scores": source.scores, "probs": source.probs,
+        return {**super().snapshot(), "reads": source.reads, "of_rows": source.kept(),
                 "standing": self.newton.standing, "prepared": self.kronecker is not None,
                 "n_class_rows": 0 if self.class_rows is None else len(self.class_rows),
                 "probs_of_inverse": None if inverse is self.kronecker else inverse.probs}
@@ -307,11 +311,11 @@ class Run(Resumable):
     def go_on_from(self, state):
         source, reads = self.source, state.pop("reads")
         self.clock.go_on_from(state.pop("clock"))
-        source.keep(state["scores"].dtype)
-        source.scores[:], source.probs[:] = state.pop("scores"), state.pop("probs")
+        of_rows = state.pop("of_rows")
         prepared, probs, n = state.pop("prepared"), state.pop("probs_of_inverse"), state.pop("n_class_rows", 0)
         self.newton.standing = state.pop("standing")
         super().go_on_from(state)
+        source.take_back(of_rows)
         if prepared:
             self.prepare(self.plain)
             self.class_rows = np.sort(self.order[:n]) if n else self.class_rows
@@ -378,7 +382,7 @@ class Run(Resumable):
         newton.begin(self.inverse, self.mean, self.V, self.G, self.value, source.scores, source.probs, source.change,
                      self.products_left(), self.result.n_newton)
         try:
-            while (found := newton.go(SLICE, most)) == SLICE_OVER:
+            while (found := source.go_on(newton, most)) == SLICE_OVER:
                 self.clock.watch()
         finally:
             self.take_over()
@@ -410,7 +414,7 @@ class Run(Resumable):
             self.spent, self.built = 0, self.built + inverse.cost
             self.inverse = inverse if inverse.sound else self.kronecker
         if self.inverse is self.kronecker:
-            self.inverse.update(source.class_curvature(source.probs, self.stride))
+            self.inverse.update(source.class_curvature(self.stride))
 
     def products_left(self):
         """How many more there may be before pairs, or then blocks of the classes, cost no more than products so far."""
@@ -425,7 +429,7 @@ class Run(Resumable):
         """Behind the blocks of the classes: as many of them as it takes for enough to count, the sample at least; as
         many as there were where more would make the blocks too dear, take too much memory or too long."""
         source, known, least = self.source, len(self.class_rows), class_inverse_sample(self.source)
-        count = rows_that_count(source.probs[self.class_rows], source.weight[self.class_rows])
+        count = rows_that_count(source.probs_of(self.class_rows), source.weight_of(self.class_rows))
         n = int(min(source.n_rows, max(least, np.ceil(known * (PLENTY * source.n_features / max(count, 1e-9))))))
         dear = class_inverse_cost(source, count * n / known) > max(LITTLE_READS, class_inverse_cost(source, least))
         slow = count * n / known * source.n_features**2 > MOST_FLOPS
@@ -444,11 +448,11 @@ class Run(Resumable):
         """What preconditioners have of the rows; pairs of their second moment, None where they cost more than they
         save."""
         source, l2, subset = self.source, self.settings.l2, np.sort(self.order[:SAMPLE])
-        X, weight, pairs = source.copy_of(subset), source.weight[subset], None
+        X, weight, pairs = source.copy_of(subset), source.weight_of(subset), None
         if plain is not False:
             pairs, total = no_pairs(X, weight, source.intercept)
             if plain is None:
-                plain = not pairs_pay_off(source, total, source.class_curvature(source.probs, self.stride), l2)
+                plain = not pairs_pay_off(source, total, source.class_curvature(self.stride), l2)
         self.plain = plain
         if not plain:
             pairs = centred_pairs(X, weight, RANK, source.intercept)

@@ -73,11 +73,18 @@ class Found:
 def largest_l2(source, weight=None):
     """An l2 from which on weights are about the difference of the means of the classes, over l2: half the mean square
     of the rows' distance from their mean, which no curvature of the risk is above."""
-    X, n = source.X, source.n_rows
+    n, sums = source.n_rows, []
     weight = np.full(n, 1 / n) if weight is None else weight / weight.sum()
-    mean = np.asarray(weight @ X, float).ravel()
-    square = sum(float(weight[lo:lo + ROWS] @ np.asarray(squares(X[lo:lo + ROWS]).sum(axis=1), float).ravel())
-                 for lo in range(0, n, ROWS))
+
+    def see(first, X):
+        for lo in range(0, X.shape[0], ROWS):
+            rows = X[lo:lo + ROWS]
+            own = weight[first + lo:first + lo + rows.shape[0]]
+            of_rows = np.asarray(squares(rows).sum(axis=1), float).ravel()
+            sums.append((np.asarray(own @ rows, float).ravel(), own @ of_rows))
+
+    source.visit(see)
+    mean, square = (sum(parts) for parts in zip(*sums, strict=True))
     spread = square - mean @ mean
     return spread / 2 if 0 < spread < np.inf else 1.0
 
