@@ -27,6 +27,7 @@ from cmargin._estimators.slnd_fit import (
     fit_optimum,
     is_penalised,
     not_invertible,
+    penalties_of,
     refuse_penalty,
     ridge_if_better,
     run_by_batches,
@@ -113,7 +114,8 @@ class SLNDClassifier(TrainedByParts):
         removed when a fit ends, and stays where time or an interrupt ended it. `partial_fit` keeps none.
     l1 : float, default=0.0
         Multinomial: add ``l1 sum |coef_|`` and go to the certified optimum, as with ``l2``, which may be 0 then; rows
-        in memory. ``sklearn.linear_model.LogisticRegression`` has ``l1 = l1_ratio / (C n)`` and ``l2 = (1 - l1_ratio) /
+        in memory, where ``l2`` alone takes them anywhere but on a device.
+        ``sklearn.linear_model.LogisticRegression`` has ``l1 = l1_ratio / (C n)`` and ``l2 = (1 - l1_ratio) /
         (C n)``. Of two classes, whose one row of weights is the difference of two, the optimum is LogisticRegression's.
     l1_ratio : float or None, default=None
         In place of ``l1``, with an ``l2``, which stays what it is: ``l1 = l2 * l1_ratio / (1 - l1_ratio)``, below 1.
@@ -241,9 +243,8 @@ class SLNDClassifier(TrainedByParts):
     def _refuse_over_places(self, how):
         if self.step_size == "theory":
            raise ValueError(f"{type(self).__name__}: step_size='theory' does not go {how} yet.")
-        if is_penalised(self):
-           raise ValueError(f"{type(self).__name__}: {'l2' if self.l2 > 0 else 'l1'} > 0 does not go {how} yet; use "
-                            "l2=0 and l1=0, or SmSVMClassifier.")
+        if is_penalised(self) and penalties_of(self)[1] > 0:
+           raise ValueError(f"{type(self).__name__}: l1 > 0 does not go {how} yet; use l1=0, or SmSVMClassifier.")
 
     def _train_over_places(self, source, begin, checkpointer):
         agreed = source.agreed
@@ -258,6 +259,9 @@ class SLNDClassifier(TrainedByParts):
         if agreed.multilabel:
            self._warn_of_constant(agreed.signs)
         about = self._about(shares, None, agreed.classes, agreed.multilabel, loss, signs=agreed.signs)
+        if is_penalised(self):
+           refuse_penalty(self, loss, False)
+           return fit_optimum(self, source, None, None, about, begin, checkpointer)
         units = in_units(self, source, self._deadline(begin), start)
         rows = units.source.stochastic_rows(None)
         return self._run_on(rows, units, shares, None, about, run, begin, start, self.max_passes, False, checkpointer)

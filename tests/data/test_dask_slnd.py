@@ -204,7 +204,7 @@ def test_an_error_is_a_sentence(client):                                        
 
 @pytest.mark.parametrize("estimator, labels, text", [
     (SLNDClassifier(loss="logistic", step_size="theory"), 3, "step_size='theory' does not go with Dask"),
-    (SLNDClassifier(l2=1.0), 3, "l2 > 0 does not go with Dask collections yet"),
+    (SLNDClassifier(l1=1.0), 3, "l1 > 0 does not go with Dask collections yet"),
     (baselines.BalancedSGDClassifier(), 3, "does not take Dask collections yet"),
     (SLNDClassifier(checkpoint="here"), 3, "checkpoint= does not go with Dask collections yet")],
     ids=["theory", "l2", "baseline", "checkpoint"])

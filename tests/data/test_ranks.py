@@ -244,7 +244,7 @@ def test_an_error_on_one_rank_is_one_sentence_on_all(change, text, size):
     (lambda comm: SmSVMClassifier(linear_solver="cg", l1=1.0).fit(X, Y, comm=comm), "needs l1=0"),
     (lambda comm: SmSVMClassifier(tol=-1).fit(X, Y, comm=comm), "'tol' parameter .* Got -1 instead.$"),
     (lambda comm: MarginPursuitClassifier(solver="sgd").fit(X, Y, comm=comm), "solver='sgd' takes one row at a time"),
-    (lambda comm: SLNDClassifier(l2=1.0).fit(X, Y, comm=comm), "l2 > 0 does not go with comm= yet"),
+    (lambda comm: SLNDClassifier(l1=1.0).fit(X, Y, comm=comm), "l1 > 0 does not go with comm= yet"),
     (lambda comm: SLNDClassifier(rank=7).fit(X, Y, comm=comm), "n_features=6.. Got 7 instead.$"),
     (lambda comm: SLNDClassifier().fit(X, Y, (Y == 1).astype(float), comm=comm), "of only one class"),
     (lambda comm: SLNDClassifier().fit(np.where(np.arange(6) == 2, 1e200, X), Y, comm=comm), "holds NaN or infinity"),

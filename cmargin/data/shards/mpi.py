@@ -44,6 +44,8 @@ class RankShard(Shard):
             return self.ranks.gather(self.called(*self.ranks.share()))
         if kind == "average":
             return self.averaged(key)
+        if kind == "total":
+            return self.ranks.add(self.part_of(*self.ranks.share()), None)
         self.ranks.add(self.reply(kind, key, asked), total)
         return None
 
@@ -59,10 +61,12 @@ class RankShard(Shard):
     # ------------------------------------------------------------ a checkpoint
 
     def keep_pass(self, key, name):
-        self.file.kept[name] = self.passes[key].kept()
+        if key in self.passes:                               # without rows there may be none
+            self.file.kept[name] = self.passes[key].kept()
 
     def take_back_pass(self, key, name):
-        self.passes[key].take_back(self.file.found.pop(name))
+        if name in self.file.found:
+            self.passes[key].take_back(self.file.found.pop(name))
 
     def open_file(self, *of):
         self.file.open(*of)
@@ -104,6 +108,19 @@ class RankSource(ShardedSource):
         self.send(kind, key, asked)
         total = np.empty(STATE + n_sums(kind, asked, n_columns))
         self.shard.answer(self.request, total)
+        return self.sums_of(total)
+
+    def total(self, length, method, *arguments):
+        """The sum over all ranks of the ``length`` numbers that a call of their shards brings."""
+        self.ranks.interrupts.holding = True
+        self.send("total")
+        self.ranks.share((length, method, *arguments))
+        total = np.empty(STATE + length)
+        self.ranks.add(self.shard.part_of(length, method, *arguments), total)
+        return self.sums_of(total)
+
+    def sums_of(self, total):
+        """What follows the state; the first failure is raised, and a Ctrl-C that came meanwhile."""
         if total[0]:
             self.call("what_failed")
         self.ranks.interrupts.came |= bool(total[1])

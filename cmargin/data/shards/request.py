@@ -13,7 +13,7 @@ import numpy as np
 from cmargin.data.moves import evaluate_as_asked
 from cmargin.data.source import SINGLE_BLOCK
 
-KINDS = "end", "call", "average", "evaluate", "line", "hessp", "objective"
+KINDS = "end", "call", "average", "total", "evaluate", "line", "hessp", "objective"
 OF_AN_EVALUATION = "move", "primal", "active", "step", "line_width", "width", "curvature_floor", "with_hessian"
 NUMBERS = "step", "line_width", "width", "curvature_floor"                # of a question, after kind, key and flags
 PRIMAL, SQUARES, VECTOR, ACTIVE = (1 << bit for bit in range(4))

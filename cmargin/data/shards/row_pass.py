@@ -17,6 +17,7 @@ from cmargin.data.memory.shared_start import ridge, sample_size
 from cmargin.data.moves import move_of
 from cmargin.data.open_here import open_here
 from cmargin.data.shards.request import answer_of
+from cmargin.data.shards.softmax_rows import ShardedSoftmaxPass
 from cmargin.data.stats import Described
 from cmargin.data.working_set import Answered, choose
 
@@ -24,9 +25,9 @@ from cmargin.data.working_set import Answered, choose
 class ShardedSource(Described):
     """`DataSource` of the driver over all shards; of the views, those that sums over all rows can answer.
 
-    A subclass has `ask`, the sum of all shards' answers to a question (`shards/request.py`), and `call`, the list of
-    their answers to a call by name; the first failure among them is raised; ``sizes``, rows of every shard, and
-    `walkers`. ``agreed`` has ``n_rows`` and ``entries`` of all.
+    A subclass has `ask`, the sum of all shards' answers to a question (`shards/request.py`), `call`, the list of their
+    answers to a call by name, and `total`, their sum; the first failure among them is raised; ``sizes``, rows of every
+    shard, and `walkers`. ``agreed`` has ``n_rows`` and ``entries`` of all.
     """
 
     row_is_contiguous = in_memory = True                   # each shard's are
@@ -92,6 +93,10 @@ class ShardedSource(Described):
 
     def shared_start(self, labels, weights, intercept, l2, loss):
         return ShardedStart(self, len(labels), intercept, l2, loss)
+
+    def softmax_pass(self, labels, weight, n_classes, intercept, n_threads):
+        """``labels``: the classes that have rows, as places among all; shards know the labels and weights of rows."""
+        return ShardedSoftmaxPass(self, labels, self.agreed.class_weights[labels] / self.n_rows, intercept)
 
     def score_blocks(self, Y, weight, n_threads):
         return ShardedBlocks(self)

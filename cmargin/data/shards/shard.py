@@ -13,11 +13,12 @@ from cmargin.data.memory.row_pass import SMALL
 from cmargin.data.memory.shared_start import losses_at, some_places, spaced
 from cmargin.data.shards.folds import FoldLabels, FoldOfShards
 from cmargin.data.shards.request import add_up, n_sums
+from cmargin.data.shards.softmax_rows import SoftmaxShard
 
 STATE = 2                      # numbers before the sums: shards that failed, and that were interrupted
 
 
-class Shard:
+class Shard(SoftmaxShard):
     """The rows of one shard, a `MemorySource`, and what it says of them. All methods below `what_failed` are calls.
 
     ``labels`` has ``signed_weight(c, weights)`` (n_rows,) of every problem, ``sample(rows)``, ``order()``,
@@ -46,12 +47,22 @@ class Shard:
             return Failure(error).at(self.where)
 
     def reply(self, kind, key, asked):
-        """The state, and sums, which are zeros where there is trouble."""
+        """The state, and what a pass sums, which are zeros where there is trouble."""
         rows = self.passes.get(key)
         n_columns = self.source.n_features + 1 if rows is None else rows.n_columns
-        part = np.zeros(STATE + n_sums(kind, asked, n_columns))
+        return self.part(n_sums(kind, asked, n_columns), lambda out: add_up(kind, asked, rows, out))
+
+    def part_of(self, length, method, *arguments):
+        """The state, and the ``length`` numbers that a call brings."""
+        def write(out):
+            out[:] = getattr(self, method)(*arguments)
+
+        return self.part(length, write)
+
+    def part(self, length, write):
+        part = np.zeros(STATE + length)
         try:
-            add_up(kind, asked, rows, part[STATE:])
+            write(part[STATE:])
         except Interrupted:
             part[:] = 0
             part[1] = 1

@@ -15,6 +15,7 @@ from cmargin._runtime.blas_threads import single_threaded_blas
 from cmargin.data.arrays import joined
 from cmargin.data.failure import Failure
 from cmargin.data.memory.row_pass import MemoryRowPass
+from cmargin.data.memory.softmax_rows import SoftmaxState
 from cmargin.data.open_here import open_here
 from cmargin.data.shards.folds import FoldLabels
 from cmargin.data.shards.shard import STATE, Shard
@@ -22,7 +23,8 @@ from cmargin.data.shards.shard import STATE, Shard
 # calls that leave the state of the passes as it is
 READS_ONLY = {"chosen_rows", "largest", "losses_at_zero", "margins", "positives", "products_held_out",
               "rows_beside_lines", "some_rows", "start_rows", "start_losses", "score_sums", "score_margins",
-              "score_losses", "sum_of_measures", "told_labels"}
+              "score_losses", "softmax_rows", "sum_of_measures", "told_labels"}
+READING_SUMS = {"curvature_sums", "curved", "line_sums", "sums_by_class"}      # of `SoftmaxRowPass`
 
 
 class Labelled:
@@ -46,12 +48,19 @@ class Round:
     @property
     def moved(self):
         """Keys of the passes that move to another point."""
-        return {arguments[1] for method, arguments in self.calls if method == "asked" and arguments[0] == "evaluate"}
+        return {arguments[method == "asked"] for method, arguments in self.calls
+                if method in ("asked", "softmax_sums") and not only_reads(method, arguments)}
 
     @property
     def reads_only(self):
-        return all(method in READS_ONLY or (method == "asked" and arguments[0] != "evaluate")
-                   for method, arguments in self.calls)
+        return all(only_reads(*call) for call in self.calls)
+
+
+def only_reads(method, arguments):
+    """Whether a call leaves what is kept of the rows as it is."""
+    if method == "asked":
+        return arguments[0] != "evaluate"
+    return arguments[2] in READING_SUMS if method == "softmax_sums" else method in READS_ONLY
 
 
 class PartitionState:
@@ -72,9 +81,12 @@ class Passes(dict):
         self.states, self.source, self.n_threads, self.moved = states, source, n_threads, moved
 
     def __missing__(self, key):
-        reads_only = key not in self.moved
-        rows = self.source.unrepeated().rows
-        self[key] = MemoryRowPass.from_state(rows, self.states[key], self.n_threads, reads_only)
+        reads_only, state = key not in self.moved, self.states[key]
+        if isinstance(state, SoftmaxState):
+            self[key] = state.opened(self.source, self.n_threads, reads_only)
+        else:
+            rows = self.source.unrepeated().rows
+            self[key] = MemoryRowPass.from_state(rows, state, self.n_threads, reads_only)
         return self[key]
 
     def get(self, key, default=None):
