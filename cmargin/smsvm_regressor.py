@@ -63,7 +63,7 @@ class SmSVMRegressor(LinearScores, RegressorMixin, LinearModel):
     linear_solver : {"auto", "cholesky", "woodbury", "cg", "dual"}, default="auto"
         As in `SmSVMClassifier`; "dual", of loss="epsilon_insensitive" and "quantile", needs l1=0 and l2>0.
     subset_growth : {"auto", None}, default="auto"
-        "auto": solve on a tenth of the rows first where there are many.
+        "auto": solve on a tenth of the rows, or fewer, first where there are many.
     penalize_intercept : bool, default=False
         Penalise the intercept like a coefficient, as ``sklearn.svm.LinearSVR`` does, which costs targets far from 0.
     fit_intercept : bool, default=True

@@ -18,7 +18,7 @@ STAGES = {
     "products": "Newton steps by Hessian-vector products",
     "reduced": "Newton steps in as many unknowns as rows",
     "reduced_again": "Newton steps in as many unknowns as rows again, with all their digits and half of tol",
-    "subset": "Newton steps on a tenth of the rows",
+    "subset": "Newton steps on a tenth of the rows, or fewer",
     "newton": "Newton steps on all rows",
     "published": "Steps of the published Algorithms 1 to 4",
     "pursuit": "Newton steps on all rows",

@@ -423,7 +423,8 @@ def newton_next(stats, problem, settings, outcome_of):
         grows = grows and prices.subset_is_large(counted, problem.n_columns, problem.loss)
         working_set = working_set and prices.subset_is_large(counted, problem.n_columns, HINGE)
     if grows and "subset" not in outcome_of:
-        return Stage("subset", f"a tenth of {stats.n_rows:,} rows settles most of {problem.n_columns:,} unknowns")
+        return Stage("subset", f"a tenth of {stats.n_rows:,} rows, or fewer, settles most of {problem.n_columns:,} "
+                               "unknowns")
     if grows and outcome_of["subset"].status == "done":
         wider = cost.WIDER_AFTER_SUBSET["hinge" if problem.loss.sides is None else "residuals"]
         start, smoothing = "last", wider * outcome_of["subset"].smoothing

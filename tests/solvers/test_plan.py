@@ -15,6 +15,7 @@ from cmargin import SmSVMClassifier
 from cmargin.data.loss import Loss
 from cmargin.data.stats import DataStats
 from cmargin.solvers import cost, plan, prices
+from cmargin.solvers.newton.subset import shares
 from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.plan import Outcome, ProblemStats, next_stage
 from cmargin.solvers.problem import Settings
@@ -194,6 +195,15 @@ def test_a_fit_that_ends_on_a_subset_after_the_dual_reports_its_own_objective(mo
     exact = np.maximum(0, 1 - y * (X @ w)).mean() + 5e-7 * w @ w
     assert np.isnan(model.history_["objective"]).any()                    # it was on a subset
     assert model.objective_[0] == pytest.approx(exact, rel=1e-9)
+
+
+def test_a_subset_takes_a_tenth_with_a_quarter_of_it_for_a_rare_class_and_fewer_rows_where_none_is_rare():
+    of_rare, of_others = shares(1_000, 99_000, 10)
+    assert of_rare * 1_000 == 1_000 and of_rare * 1_000 + of_others * 99_000 == 10_000
+    assert shares(99_000, 1_000, 10) == (of_others, of_rare)
+    of_all, of_none = shares(100_000, 0, 10)                              # sqrt(10,000 * 20 * 10)
+    assert 1_414 <= of_all * 100_000 < 1_415 and of_none == 0
+    assert shares(20_000, 0, 200)[0] == cost.SUBSET_SHARE                 # a tenth is fewer than the formula says
 
 
 # ---------------------------------------------------------------- SLND

@@ -310,7 +310,7 @@ class Stages:
         self.before = None                       # what the driver needs of it it has; the memory goes
         if stage.working_set and (self.found is not None or w is not None):
             # from 0, over files, each problem would read its working set apart
-            driver.let_use_working_set(shares(*rows.sides()[0]), driver.has_scale)
+            driver.let_use_working_set(shares(*rows.sides()[0], rows.n_columns), driver.has_scale)
         yield self.begin(self.tell(driver), "newton")
         self.shared.hear(driver)
         return Outcome("newton")
