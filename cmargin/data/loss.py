@@ -1,6 +1,7 @@
 """A loss as it goes from the estimator to the rows, wherever they are: its name and its parameters, as one value."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from cmargin._core.losses._losses import LOSS_IDS, facts_at
 
@@ -23,7 +24,7 @@ class Loss:
         """a and b of `loss_t`, 1 where the loss has none."""
         return (*self.parameters, 1.0, 1.0)[:2]
 
-    @property
+    @cached_property
     def facts(self):
         """What compiled code says of the loss at these parameters: the fields of `loss_facts`."""
         return facts_at(self.id, *self.numbers)

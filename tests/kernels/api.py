@@ -59,6 +59,7 @@ from cmargin._core.util._arrays import (
     copied,
     difference_moments,
     lines_finite,
+    marked,
     square_sum,
     total,
     transposed,

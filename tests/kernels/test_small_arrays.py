@@ -10,6 +10,7 @@ from api import (
     difference_moments,
     held_last,
     lines_finite,
+    marked,
     rows_by_class,
     shuffle,
     square_sum,
@@ -149,3 +150,16 @@ def test_labels_far_apart_are_not_counted():
     extremes = np.iinfo(np.int64)
     for labels in ([extremes.min, extremes.max], [0, 1 << 40, 5], []):
         assert count_codes(np.array(labels, np.int64)) is None
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_the_numbers_that_occur_are_marked(index):
+    places = np.random.default_rng(5).integers(0, 40, 25).astype(index)
+    found = marked(places, 40)
+    assert found.dtype == bool
+    np.testing.assert_array_equal(np.flatnonzero(found), np.unique(places))
+    assert not marked(places[:0], 3).any()
+    for outside in (-1, 40):
+        places[7] = outside
+        with pytest.raises(ValueError):
+            marked(places, 40)

@@ -8,6 +8,7 @@ import numpy as np
 
 from cython cimport floating
 from libc.math cimport sqrt
+from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memset
 
 from cmargin._core.util._shapes cimport must_fit
@@ -57,6 +58,27 @@ def transposed(const floating[:, :] a):
         for j in range(m):
             out[j, i] = a[i, j]
     return b
+
+
+ctypedef fused place_t:
+    int32_t
+    int64_t
+
+
+def marked(const place_t[::1] places, Py_ssize_t n):
+    """(n,) bool: which of 0 .. n - 1 stand in ``places``."""
+    cdef Py_ssize_t k
+    cdef bint within = True
+    there = np.zeros(n, bool)
+    cdef unsigned char[::1] out = there.view(np.uint8)
+    with nogil:
+        for k in range(places.shape[0]):
+            if 0 <= places[k] < n:
+                out[places[k]] = 1
+            else:
+                within = False
+    must_fit(within, "marked")
+    return there
 
 
 cdef struct finite_work:

@@ -6,6 +6,7 @@ import numpy as np
 
 from cmargin._core.rows._dual_rows import squares as row_squares
 from cmargin._core.rows._rows import Rows
+from cmargin._core.util._arrays import marked
 from cmargin._runtime.aligned import aligned_throughout
 from cmargin.data.arrays import dense, squares
 from cmargin.data.memory.class_columns import ClassColumns
@@ -67,8 +68,8 @@ class MemorySource(Described):
         BLAS has other kernels for the last few columns of a product, which round otherwise: the last block of columns
         stays as it is, with whole blocks before it.
         """
-        there, n = np.zeros(self.n_features, bool), self.n_features
-        there[self.X.indices] = True
+        n = self.n_features
+        there = marked(self.X.indices, n)
         there[n - n % COLUMN_BLOCK:] = True
         lacking = max(0, least - np.count_nonzero(there))
         lacking += (n - np.count_nonzero(there) - lacking) % COLUMN_BLOCK
