@@ -18,7 +18,8 @@ from libc.string cimport memcpy, memset
 from cmargin._core.linalg._blas cimport dot
 from cmargin._core.multinomial._inverse cimport Inverse, chunk_start, chunks_of, drop_mean
 from cmargin._core.rows._softmax_rows cimport (
-    CURVATURE, MOVE, PRODUCTS, RISK_OF_SCORES, SoftmaxRows, softmax_blocks, softmax_line, softmax_mean, softmax_move,
+    CURVATURE, LINE as ON_LINE, MOVE, PRODUCTS, RISK_OF_SCORES, SoftmaxRows, softmax_blocks, softmax_line, softmax_mean,
+    softmax_move,
 )
 from cmargin._core.util._arrays import zeros
 from cmargin._core.util._clock cimport seconds
@@ -28,8 +29,6 @@ from cmargin._core.util._team cimport share_out
 cdef enum:
     MOST_TRIALS = 40            # of one line
     SHORT = 65536               # numbers: so few are read holding the interpreter's lock, as giving it away costs more
-
-cdef int ON_LINE = 5            # task.LINE, a name that a phase has, too
 
 cdef double SOLVED = 0.1        # of the preconditioned squared residual: then a system is solved, at first
 cdef double NEAR = 4.0          # times the gap that is wanted: so near it a product more is cheaper than another step
