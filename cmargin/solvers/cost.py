@@ -82,7 +82,8 @@ SWEEP_READS = 2.3                # reads of X
 # ---------------------------------------------------------------- paths of penalties
 
 # A step on the squared hinge that is shorter begins a path of l2 (smsvm.md, "Squared hinge: short steps begin a path
-# of penalties": 2,804 passes without, 771 with it).
+# of penalties": 2,804 passes without, 771 with it). One by products within bounds is the last of its kind: 0.5 would
+# leave them on texts that they fit in 15 ms for 598 (doc/lab-notebook/smsvm.md, "Products within bounds").
 L2_PATH_FROM_STEP = 0.3          # share of a full step
 # A path of l2 begins where the gap is no smaller, and goes on to the next l2 once the gap at the one is (smsvm.md,
 # "Squared hinge: short steps begin a path of penalties": with 0.3, 654 passes for 579).

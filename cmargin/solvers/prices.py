@@ -167,14 +167,27 @@ def has_row_unknowns(stats, problem, settings):
         and 0 < stats.n_rows <= cost.REDUCE_UP_TO_ROWS
 
 
+def may_project(stats, penalty):
+    """Whether steps by products know the penalty: one without kinks, or bounds, at which their directions end.
+
+    More columns than dense rows have the rows' unknowns, or a block that is dear to begin with after a trial in vain.
+    """
+    if not penalty.by_column:
+        return not penalty.has_kinks
+    return penalty.constraints is None and (stats.sparse or stats.n_features <= stats.n_rows)
+
+
 def products_limit(stats, problem, settings):
     """Hessian-vector products that a step may take in place of an evaluation with curvature and its factor; 0: none."""
     if not may_choose(stats, problem, settings):
         return 0
-    if problem.penalty.has_kinks or not problem.penalty.l2 > 0 \
-            or (not problem.loss.facts["calibrated"] and not stats.sparse):
+    by_column = problem.penalty.by_column
+    if not may_project(stats, problem.penalty) or not problem.penalty.l2 > 0 \
+            or (not problem.loss.facts["calibrated"] and not stats.sparse and not by_column):
         return 0                                                          # discontinuous curvature asks for more steps
-    if reducing_pays_off(stats):
+    if by_column:                                                         # where no other way is open
+        price = price_of_evaluation(stats, True)
+    elif reducing_pays_off(stats):
         price = price_of_reducing(stats, True)
     elif too_wide(stats.n_rows, stats.n_features):
         return 0                                                          # there is nothing but products
@@ -183,7 +196,7 @@ def products_limit(stats, problem, settings):
     if not stats.sparse and stats.entries * stats.itemsize <= cost.CACHED_BYTES:
         price *= 2
     block, sampled = sampled_reads(stats, has_discontinuous_curvature(problem.loss))
-    if block > 0 and settings.max_passes >= cost.SAMPLE_FROM_MAX_PASSES:  # there are better products than these
+    if block > 0 and settings.max_passes >= cost.SAMPLE_FROM_MAX_PASSES:  # there are better steps than so long ones
         price = min(price, cost.FEWEST_PRODUCTS + sampled)
     price = min(price, cost.MOST_PRODUCTS, settings.max_passes / cost.TRIAL_STEPS)
     return int(price) if price >= cost.FEWEST_PRODUCTS else 0

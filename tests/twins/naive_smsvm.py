@@ -258,6 +258,31 @@ def column_model_minimum(H, g, w, l1, lower, upper, sweeps=20000):
     return x - w
 
 
+def projected_direction(H, g, w, l1, lower, upper, part):
+    """Conjugate gradients on the columns that do not rest, scaled by H's diagonal, until a part of their slope is left;
+    then each column up to its first kink, and half of that until it falls."""
+    right, left = g + np.where(w >= 0, l1, -l1), g + np.where(w > 0, l1, -l1)      # slopes to both sides
+    up, down = (w < upper) & (right < 0), (w > lower) & (left > 0)
+    held = (w == lower) | (w == upper) | ((w == 0) & (l1 > 0))
+    free = ~held | up | down
+    slope = np.where(free, np.where(up & held, right, left), 0.0)
+    rises = (w > 0) | ((w == 0) & up)               # on that side of 0 a column stays
+    x, r = np.zeros(len(g)), -slope
+    search = r / np.diag(H)
+    rz = r @ search
+    while r @ r > part**2 * (slope @ slope):
+        product = np.where(free, H @ search, 0.0)
+        x, r = x + rz / (search @ product) * search, r - rz / (search @ product) * product
+        before, rz = rz, r @ (r / np.diag(H))
+        search = r / np.diag(H) + rz / before * search
+    for t in 0.5 ** np.arange(60):
+        to = np.clip(w + t * x, lower, upper)
+        beyond = (l1 > 0) & np.where(rises, to < 0, to > 0)
+        d = np.where(free, np.where(beyond, 0.0, to), w) - w
+        if slope @ d <= 1e-4 * t * (slope @ x):
+            return d
+
+
 # ---------------------------------------------------------------- linear constraints
 
 def dual_value_within(total, v, l2, A, b):

@@ -49,9 +49,10 @@ from cmargin._core.newton.direction._lagged cimport (
     begin_lagged, is_straight, keeps_curvature, lagged_step_done, lagged_take, steepest_descent,
 )
 from cmargin._core.newton.direction._pcg cimport (
-    ask_for_sample, begin_hessp, begin_preconditioned, count_sample, foresee_curvature, hessp_tell,
+    ask_for_sample, begin_hessp, begin_preconditioned, count_sample, foresee_curvature, give_hessp_up, hessp_tell,
+    products_stall,
 )
-from cmargin._core.penalties._penalties cimport has_kinks, penalty_slope, place_after, vanishes_with
+from cmargin._core.penalties._penalties cimport has_steps_by_columns, penalty_slope, place_after, vanishes_with
 from cmargin._core.rows._evaluate cimport (
     BLOCK, COMMIT_AND_MOVE, NO_BLOCK, RESTART, SINGLE_BLOCK, SAME_LINE, SAMPLED_BLOCK, TANGENTS, evaluation_request,
 )
@@ -240,7 +241,7 @@ cdef action_id begin_direction(newton_state *at) noexcept nogil:
         chord_direction(at)
         return FOUND
     if not at.curvature.has_block:
-        return begin_columns(at) if has_kinks(&at.penalty.user) else begin_hessp(at)
+        return begin_columns(at) if has_steps_by_columns(&at.penalty.user) else begin_hessp(at)
     if not at.curvature.make_room(at, at.curvature.order):
         at.ask.out_of_memory = True
         return FAILED
@@ -364,6 +365,8 @@ cdef void on_line(void *driver, double slope, double curvature) noexcept nogil:
         at.point.taken[j] = at.point.step * at.point.d[j]
         if at.line.search.hit >= 0 and vanishes_with(&at.penalty.step, j, at.line.search.hit):
             at.point.taken[j] = -at.point.w[j]
+    if products_stall(at):
+        give_hessp_up(at)
     at.smoothing.next = width_of_step(at, at.point.step)
     ask_evaluation(at, SHORTER_STEP, SAME_LINE, NULL, at.point.step, at.smoothing.next.width, tells_block(at))
 

@@ -11,7 +11,9 @@ from cmargin._core.losses._losses cimport facts_of
 from cmargin._core.losses._point cimport loss_of
 from cmargin._core.newton.direction._chord cimport serves_all_rows
 from cmargin._core.newton._asking cimport PAUSE, Driver
-from cmargin._core.penalties._penalties cimport LinearConstraints, has_bound, has_kinks, take_penalty
+from cmargin._core.penalties._penalties cimport (
+    LinearConstraints, has_bound, has_kinks, has_steps_by_columns, take_penalty,
+)
 from cmargin._core.penalties._penalty cimport BY_COLUMN, penalty_t
 from cmargin._core.util._serialise cimport copied, restore, serialised, span
 from cmargin._core.util._clock cimport seconds
@@ -148,7 +150,7 @@ cdef class Newton(Driver):
 
     cdef int must_have_columns(self) except -1:
         # for the model of a step with l1, where there is no block of it
-        cdef bint by_columns = self.at.pcg.in_use and has_kinks(&self.at.penalty.user)
+        cdef bint by_columns = self.at.pcg.in_use and has_steps_by_columns(&self.at.penalty.user)
         must_fit(not by_columns or getattr(self.source, "has_columns", False), "columns")
         return 0
 

@@ -16,7 +16,7 @@ from cmargin._core.newton._smoothing cimport NARROWEST
 from cmargin._core.newton._state cimport (
     CONVERGED, DECREMENT, DIVERGED, HISTORY_COLUMNS, LEFT, MAX_PASSES, MAX_TIME, STALLED, WIDTH,
 )
-from cmargin._core.penalties._penalties cimport has_kinks, penalty_value, size_beside_l1
+from cmargin._core.penalties._penalties cimport has_steps_by_columns, penalty_value, size_beside_l1
 from cmargin._core.penalties._penalty cimport penalty_t
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._history cimport history_row
@@ -73,7 +73,7 @@ cdef bint no_read_left(const newton_state *at) noexcept nogil:
     cdef double fewest = 0                       # products of a step
     if at.stop.by_gradient:
         return at.counts.n_iter >= at.stop.max_passes or (at.pcg.in_use and reads_for_products(at) <= 0)
-    if at.pcg.in_use and not has_kinks(&at.penalty.user):
+    if at.pcg.in_use and not has_steps_by_columns(&at.penalty.user):
         fewest = 1 if at.sampled.in_use or foresees_diagonal(at) else 2
     return reads_for_products(at) < fewest * at.problem.share
 

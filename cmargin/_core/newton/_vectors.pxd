@@ -3,7 +3,7 @@
 from cmargin._core.newton._state cimport newton_state
 from cmargin._core.newton.direction._conjugate_gradients cimport conjugate_gradients
 from cmargin._core.newton.direction._l1_model cimport step_model
-from cmargin._core.penalties._penalties cimport has_kinks
+from cmargin._core.penalties._penalties cimport has_steps_by_columns
 from cmargin._core.penalties._penalty cimport lay_out
 
 
@@ -17,7 +17,7 @@ cdef enum:
 cdef inline Py_ssize_t n_vectors(const newton_state *at) noexcept nogil:
     if not at.pcg.in_use:
         return X
-    return N_BY_COLUMNS if has_kinks(&at.penalty.user) else N_BY_PRODUCTS
+    return N_BY_COLUMNS if has_steps_by_columns(&at.penalty.user) else N_BY_PRODUCTS
 
 
 cdef inline void point_at_cg_vectors(newton_state *at, double *v, Py_ssize_t *places) noexcept nogil:
@@ -28,7 +28,7 @@ cdef inline void point_at_cg_vectors(newton_state *at, double *v, Py_ssize_t *pl
     cg.n, cg.x, cg.r, cg.product = at.p, v + X * room, v + R * room, v + CG_PRODUCT * room
     cg.search, at.pcg.diagonal = v + SEARCHED * room, v + CURVATURE * room
     cg.diagonal, at.sampled.column_weight = at.pcg.diagonal, v + WEIGHT * room
-    if has_kinks(&at.penalty.user):
+    if has_steps_by_columns(&at.penalty.user):
         model.cg, model.curvature, model.across = cg[0], at.pcg.diagonal, v + ACROSS * room
         model.slope, model.signed, model.l1_used = v + SLOPE * room, v + SIGNED * room, v + L1_USED * room
         model.scale, model.place = v + SCALE_OF_X * room, v + PLACE * room

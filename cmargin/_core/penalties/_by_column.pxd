@@ -35,6 +35,21 @@ cdef inline int side_left(double slope, double x, double l1, double lower, doubl
     return 0
 
 
+cdef inline int sign_of(double slope, double x, double l1, double lower, double upper) noexcept nogil:
+    # that of x, or where x is 0 the side to which it goes if all but l1 |x| has that slope; 0: it rests at a kink
+    cdef int side = 1
+    if is_at_kink(x, l1, lower, upper):
+        side = side_left(slope, x, l1, lower, upper, 0)
+    return 0 if side == 0 else (1 if x > 0 or (x == 0 and side > 0) else -1)
+
+
+cdef inline double stopped(double new, double x, double sign, double l1, double lower, double upper) noexcept nogil:
+    # where a column that goes from x to ``new`` comes to its first kink
+    if sign == 0:
+        return x
+    return clipped(0 if sign * new <= 0 and l1 > 0 else new, lower, upper)
+
+
 cdef inline double landed(const penalty_t *penalty, Py_ssize_t j, double at, double step) noexcept nogil:
     # where a column is after a step: at its bound, if that is beyond it or next to it up to rounding
     cdef double upper = penalty.upper[j], lower = penalty.lower[j]

@@ -13,7 +13,7 @@ from cmargin._core.penalties._elastic_net cimport elastic_net_value, l1_kinks, l
 from cmargin._core.penalties._group_norms cimport (
     group_is_used, group_kinks, group_norms_bend, group_norms_slope, group_norms_value, group_steepness, sum_of_norms,
 )
-from cmargin._core.penalties._penalty cimport BY_COLUMN, GROUP_NORMS, RIDGE, linear_constraints, penalty_t
+from cmargin._core.penalties._penalty cimport BY_COLUMN, ELASTIC_NET, GROUP_NORMS, RIDGE, linear_constraints, penalty_t
 from cmargin._core.penalties._ridge cimport ridge_value
 
 
@@ -24,6 +24,11 @@ cdef inline bint has_kinks(const penalty_t *penalty) noexcept nogil:
 
 # whether there is a dual value: not where a weight may grow for ever without a penalty
 cdef bint has_bound(const penalty_t *penalty) noexcept nogil
+
+
+cdef inline bint has_steps_by_columns(const penalty_t *penalty) noexcept nogil:
+    # whether a driver that has no block reads columns for its steps; of any other it asks products
+    return penalty.kind == ELASTIC_NET
 
 
 cdef inline bint has_paths(const penalty_t *penalty) noexcept nogil:

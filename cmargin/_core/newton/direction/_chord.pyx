@@ -58,7 +58,7 @@ cdef bint leaves_zero(const newton_state *at) noexcept nogil:
     cdef double explained, mean = 0              # share of the labels' squares, mean label that an intercept takes
     cdef point zero = point_loss(&at.problem.loss, 0)
     cdef Py_ssize_t j
-    if not at.problem.facts.smooth or at.problem.has_offsets or has_kinks(&at.penalty.user) \
+    if not at.problem.facts.smooth or at.problem.has_offsets or at.penalty.user.l1 > 0 \
             or not at.point.predicted > 0:
         return False                             # with offsets rows have no margin, nor curvature, in common
     explained = at.point.predicted * zero.curvature / (zero.slope * zero.slope)

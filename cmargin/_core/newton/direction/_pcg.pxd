@@ -17,4 +17,5 @@ cdef action_id hessp_tell(newton_state *at, const double *product, double share)
 
 # The step that is found is the last of its kind; or there is none: from the next evaluation on, by a factor.
 cdef void give_hessp_up(newton_state *at) noexcept nogil
+cdef bint products_stall(const newton_state *at) noexcept nogil
 cdef action_id without_hessp(newton_state *at) noexcept nogil

@@ -26,8 +26,10 @@ from cmargin._core.newton._state cimport (
     ASK_AFRESH, ASK_EVALUATE, ASK_HESSP, FAILED, FOUND, GIVE_UP, LEFT, action_id, newton_state,
 )
 from cmargin._core.newton.direction._block cimport choose_columns
+from cmargin._core.newton.direction._projected cimport keep_free, project, slope_of_free
 from cmargin._core.newton.direction._system cimport all_finite, curvature_is_lost, upper_is_finite
 from cmargin._core.penalties._penalties cimport has_kinks
+from cmargin._core.penalties._penalty cimport BY_COLUMN
 from cmargin._core.rows._evaluate cimport SAMPLED_BLOCK
 
 cdef int MOST_BY_GRADIENT = 200          # products of a step, in a fit that ends by the gradient's norm
@@ -79,6 +81,7 @@ cdef action_id hessp_tell(newton_state *at, const double *product, double share)
             sums_in_units(&at.units, cg.product)
         for j in range(at.p):
             cg.product[j] = cg.product[j] / at.problem.n + at.penalty.step.l2_each[j] * cg.search[j]
+        keep_free(at, cg.product)
         wanted = cg_tell(cg) and reads_for_products(at) >= at.problem.share
     return go_on_with(at, wanted)
 
@@ -91,7 +94,10 @@ cdef action_id go_on_with(newton_state *at, bint wanted) noexcept nogil:
     if at.pcg.products_limit > 0 and (at.pcg.tried > most_of_trial(at)
                                       or (cg.count >= at.pcg.products_limit and leaves_too_much(at))):
         give_hessp_up(at)
-    memcpy(at.point.d, cg.x, at.p * sizeof(double))
+    if at.penalty.step.kind == BY_COLUMN:
+        project(at, cg.x)
+    else:
+        memcpy(at.point.d, cg.x, at.p * sizeof(double))
     return FOUND
 
 
@@ -123,6 +129,12 @@ cdef void give_hessp_up(newton_state *at) noexcept nogil:
         choose_columns(at)
 
 
+cdef bint products_stall(const newton_state *at) noexcept nogil:
+    # of bounds: where a projected step is of use for so little of its length, the wrong columns stop
+    return at.pcg.in_use and at.pcg.products_limit > 0 and at.penalty.step.kind == BY_COLUMN \
+        and at.point.step < at.limits.l2_path_step
+
+
 cdef action_id without_hessp(newton_state *at) noexcept nogil:
     # the diagonal is not finite, as squares of the columns overflow: steps by a factor know what to do
     give_hessp_up(at)
@@ -145,11 +157,14 @@ cdef void take_diagonal(newton_state *at, const double *product) noexcept nogil:
 
 
 cdef bint begin_pcg(newton_state *at) noexcept nogil:
-    cdef double cost, squares = dot(at.p, at.point.g, at.point.g), forcing = 0, gap = gap_of(at)
+    cdef double cost, squares, forcing = 0, gap = gap_of(at)
+    cdef double *slope = at.point.scratch
+    slope_of_free(at, slope)
+    squares = dot(at.p, slope, slope)
     gap = gap if gap < 1 else 1.0                # it is NaN where no penalty bounds anything
     if at.stop.by_gradient:
         at.pcg.cg.enough, at.pcg.cg.most = min(FORCING * FORCING, gap) * squares, MOST_BY_GRADIENT
-        return cg_begin(&at.pcg.cg, at.point.g, -1)
+        return cg_begin(&at.pcg.cg, slope, -1)
     # a residual r costs the certificate |r|^2 / (2 l2), and one of a free intercept about |r|
     cost = max(PART_OF_GAP * gap, PART_OF_END * at.stop.tol) * objective_size(at)
     at.pcg.cg.enough = 2 * at.penalty.step.l2 * cost
@@ -161,7 +176,7 @@ cdef bint begin_pcg(newton_state *at) noexcept nogil:
     if at.pcg.cg.enough >= squares:              # of a warm start no gap is known yet: some step all the same
         at.pcg.cg.enough = squares / 4
     at.pcg.cg.enough = max(at.pcg.cg.enough, max(ROUNDING_LEFT, forcing * forcing) * squares)
-    return cg_begin(&at.pcg.cg, at.point.g, -1)
+    return cg_begin(&at.pcg.cg, slope, -1)
 
 
 # ---------------------------------------------------------------- a sample of the rows

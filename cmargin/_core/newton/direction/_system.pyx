@@ -10,7 +10,7 @@ from libc.string cimport memcpy
 
 from cmargin._core.linalg._blas cimport NO_TRANS, axpy, dot, gemv, potrf, potrs
 from cmargin._core.newton.direction._l1_pivots cimport minimise_on
-from cmargin._core.penalties._by_column cimport clipped, side_left
+from cmargin._core.penalties._by_column cimport clipped, sign_of, stopped
 from cmargin._core.penalties._elastic_net cimport l1_minimum_of_one
 from cmargin._core.util._clock cimport seconds
 
@@ -153,13 +153,6 @@ cdef int run_sweeps(Py_ssize_t n, const double *H, double *gradient, double *x, 
     return sweeps
 
 
-cdef inline double stopped(double new, double x, double sign, double l1, double lower, double upper) noexcept nogil:
-    # where a component that goes from x to ``new`` comes to its first kink
-    if sign == 0:
-        return x
-    return clipped(0 if sign * new <= 0 and l1 > 0 else new, lower, upper)
-
-
 cdef double projected_step(Py_ssize_t n, const double *H, const double *g, const double *x, const double *l1,
                            const double *lower, const double *upper, const double *sign, double *step, double *move,
                            double *product) noexcept nogil:
@@ -191,12 +184,8 @@ cdef void choose_signs(Py_ssize_t n, const double *gx, const double *x, const do
                        const double *upper, double *sign, double *slope) noexcept nogil:
     # of the columns that are at no kink or would leave it, and the slope there; 0 of the others
     cdef Py_ssize_t j
-    cdef int side
     for j in range(n):
-        side = 1
-        if x[j] == lower[j] or x[j] == upper[j] or (x[j] == 0 and l1[j] > 0):
-            side = side_left(gx[j], x[j], l1[j], lower[j], upper[j], 0)
-        sign[j] = 0 if side == 0 else (1 if x[j] > 0 or (x[j] == 0 and side > 0) else -1)
+        sign[j] = sign_of(gx[j], x[j], l1[j], lower[j], upper[j])
         slope[j] = gx[j] + l1[j] * sign[j] if sign[j] != 0 else 0
 
 
