@@ -24,7 +24,8 @@ def check_constraints(estimator):
              "groups": estimator.groups is None}
     for name, met in needs.items():
         if not met:
-            raise InvalidParameterError(f"constraints= needs {name}={0 if name == 'l1' else None}; got "
+            raise InvalidParameterError(f"constraints= needs {name}={0 if name == 'l1' else None}, as the "
+                                        "multipliers that certify a fit are those beside l2 alone; got "
                                         f"{name}={getattr(estimator, name)!r}.")
     if getattr(estimator, "coef_dtype", "float64") != "float64":       # a regressor has none
         raise InvalidParameterError("constraints= needs coef_dtype='float64', as weights that are rounded would miss "
