@@ -29,9 +29,6 @@ EVALUATIONS_AFTER_SUBSET = (2, 4)        # evaluations
 # Making X' = QR costs the first number for every row; a fit in that many unknowns costs the others for each
 # evaluation: a fixed part, and one for every row (asv_benches/compare_products.py).
 REDUCTION_COST = (0.2, 5, 0.045)  # reads of X
-# Sparse rows are made dense for X' = QR, of which so many numbers are read in the time of a stored entry
-# (asv_benches/compare_products.py).
-DENSE_ENTRIES_PER_STORED = 4     # numbers
 
 # ---------------------------------------------------------------- Newton steps by conjugate gradients
 
@@ -60,18 +57,9 @@ L1_BLOCK_UP_TO_COLUMNS = 256     # columns
 # Rows per column of the sample whose curvature preconditions products: 3 to 12 take as long, 3 fail on hard problems
 # (smsvm.md, "Rows a column").
 SAMPLE_ROWS_PER_COLUMN = 8       # rows per column
-# A sample preconditions products where all rows are so many times more: of fewer its curvature costs a quarter of
-# that of all (smsvm.md, "Rows a column").
-ROWS_PER_SAMPLED_ROW = 4         # rows
-# Fits that are allowed fewer passes take no sample, as products would have too few of them (smsvm.md, "Below 100
-# passes there are no samples").
-SAMPLE_FROM_MAX_PASSES = 100     # passes
 # The curvature of all dense rows costs so many reads for each column, over the bytes of a number (smsvm.md, "The
 # curvature of a sample of the rows").
 HESSIAN_READS_PER_COLUMN = 0.2   # reads x bytes per column
-# Where rows beyond the margin have no curvature, the curvature of all dense rows costs this part of what it costs
-# otherwise (asv_benches/compare_samples.py).
-CURVED_SHARE = 0.6               # share of rows
 # A step by conjugate gradients that a sample preconditions costs so many reads besides the sample's curvature
 # (asv_benches/compare_samples.py).
 SAMPLED_STEP_READS = 4           # reads of X
@@ -209,17 +197,11 @@ SPARSE_NEWTON_READS = 200        # reads of X
 # X' = QR is made of so many rows at most, as R is square and dense, 32 MB then; asv_benches/compare_products.py
 # prints such fits.
 REDUCE_UP_TO_ROWS = 2000         # rows
-# X' = QR is made where there are more columns than this for each row; fewer leave nothing to win
-# (asv_benches/compare_products.py).
-REDUCE_FROM_COLUMNS_PER_ROW = 1.2        # columns per row
 # X is copied, into other rows, columns or unknowns, up to 400 MB of float64 (doc/methods/smsvm.md).
 COPY_UP_TO_ENTRIES = 50_000_000  # numbers
 # Newton's system is solved by a factor up to so many columns, whose block and p^3 / 3 operations are a second or two
 # (smsvm.md, "Fewer columns").
 FACTOR_UP_TO_COLUMNS = 4000      # columns
-# The dual of sparse rows with more columns, and no more rows than these, is not given up for Newton's method: sweeps
-# cost less (asv_benches/compare_products.py).
-SPARSE_DUAL_FROM_COLUMNS = 600   # columns
 
 # ---------------------------------------------------------------- a subset of the rows first
 
@@ -232,12 +214,10 @@ SUBSET_SHARE = 0.1               # share of rows
 # So many rows measure the columns before a subset is drawn, for long rows to be chosen more often; ten
 # times as many change nothing (smsvm.md, "Rows of the subset are chosen by a hash").
 PILOT_ROWS = 2000                # rows
-# A subset of fewer rows a column says little about all rows (smsvm.md, "Smaller subsets do not pay").
-SUBSET_ROWS_PER_COLUMN = 20      # rows per column
-# For a loss that needs no smoothing, a subset of so many rows a column says enough (smsvm.md, "Smaller subsets do not
-# pay": 16 a column for 20). With so many in the subset, few evaluations of all rows follow it, and dense rows of the
-# hinge try the dual only where they are light (smsvm.md, "From 160 rows a column on").
-SMOOTH_SUBSET_ROWS_PER_COLUMN = 16       # rows per column
+# A subset of fewer rows a column says little about all rows (smsvm.md, "Smaller subsets do not pay"). With so many in
+# the subset, few evaluations of all rows follow it, and dense rows of the hinge try the dual only where they are light
+# (smsvm.md, "From 160 rows a column on").
+SUBSET_ROWS_PER_COLUMN = 16      # rows per column
 # The subset is left at this smoothing; later is worse, as its own noise is fitted (smsvm.md, "After a subset").
 SUBSET_SMOOTHING_END = 0.02      # smoothing
 # All rows begin so many times wider than the subset was left, so that rows that only the subset has settled may still

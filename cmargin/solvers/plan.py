@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmargin._core.lanes._lane_batch import LANE_COUNT
-from cmargin.data.loss import HINGE, TWO_KINKS, Loss
+from cmargin.data.loss import TWO_KINKS, Loss
 from cmargin.data.memory.dual_rows import DENSE
 from cmargin.solvers import cost, prices
 from cmargin.solvers.penalty import ElasticNet
@@ -167,7 +167,7 @@ def are_solved_together(stats, problem, settings):
         and problem.loss.name == "squared_hinge" and stats.here and stats.sparse and not problem.warm \
         and type(problem.penalty) is ElasticNet and not problem.penalty.has_kinks and problem.penalty.l2 > 0 \
         and settings.linear_solver == "auto" and settings.line_search == "exact" \
-        and settings.max_passes >= cost.SAMPLE_FROM_MAX_PASSES \
+        and settings.max_passes * cost.TRIAL_SHARE >= cost.FEWEST_PRODUCTS \
         and 0 < stats.n_features <= stats.entries <= cost.COPY_UP_TO_ENTRIES
 
 
@@ -217,7 +217,7 @@ def dual_is_tried(stats, problem, settings, outcome_of):
         return m >= cost.DUAL_FROM_COLUMNS and stats.entries >= cost.DUAL_FROM_ENTRIES \
             and stats.n_rows < cost.SUBSET_FROM_ROWS
     if prices.reads_of_newton(stats) <= cost.DUAL_FROM_NEWTON_READS[0]:
-        return prices.sampled_reads(stats, False)[0] > 0 \
+        return prices.sampled_reads(stats)[0] > 0 \
             and are_light(stats, problem, cost.LIGHT_SAMPLED_ROWS, outcome_of)
     if not stats.sparse:
         return not prices.subset_saves_evaluations(stats) or are_light(stats, problem, cost.LIGHT_MANY_ROWS, outcome_of)
@@ -234,7 +234,7 @@ def chooses_rows(stats, problem, settings, outcomes):
     """Whether a seed chooses rows, or their order, in any stage that a fit may come to."""
     outcome_of = {outcome.what: outcome for outcome in outcomes}
     return bool(dual_is_tried(stats, problem, settings, outcome_of)) or stats.n_rows >= cost.SUBSET_FROM_ROWS \
-        or prices.sampled_reads(stats, prices.has_discontinuous_curvature(problem.loss))[0] > 0
+        or prices.sampled_reads(stats)[0] > 0
 
 
 def are_light(stats, problem, most, outcome_of):
@@ -362,7 +362,7 @@ def reads_foreseen(stats, outcome_of):
         return np.inf
     if moved > cost.FEW_WITHOUT_MARGIN * np.sqrt(m / n_sample):
         return 0
-    no_sample = prices.sampled_reads(stats, True)[0] == 0
+    no_sample = prices.sampled_reads(stats)[0] == 0
     return cost.SHORT_TRIAL_READS if no_sample else min(cost.SHORT_TRIAL_READS, enough)
 
 
@@ -412,16 +412,16 @@ def newton_next(stats, problem, settings, outcome_of):
     sampled = prices.sample_for_products(stats, problem, settings)
     grows = settings.subset_growth == "auto" and start == "zero" and not products and settings.max_passes >= 2 \
         and (stats.in_memory or not stats.reads_are_shared or problem.n_problems == 1) \
-        and prices.subset_is_large(stats.n_rows, problem.n_columns, problem.loss)
+        and prices.subset_is_large(stats.n_rows, problem.n_columns)
     working_set = problem.loss.name == "hinge" and problem.penalty.l2 > 0 and not problem.penalty.has_kinks \
         and problem.has_dual and sampled is None and stats.n_rows >= cost.WORKING_SET_FROM_ROWS \
-        and prices.subset_is_large(stats.n_rows, problem.n_columns, HINGE)
+        and prices.subset_is_large(stats.n_rows, problem.n_columns)
     if grows or working_set:
         if "class_sizes" not in outcome_of:
             return Stage("probe", "rows of weight 0 are no part of a subset", what="class_sizes")
         counted = sum(outcome_of["class_sizes"].numbers)
-        grows = grows and prices.subset_is_large(counted, problem.n_columns, problem.loss)
-        working_set = working_set and prices.subset_is_large(counted, problem.n_columns, HINGE)
+        grows = grows and prices.subset_is_large(counted, problem.n_columns)
+        working_set = working_set and prices.subset_is_large(counted, problem.n_columns)
     if grows and "subset" not in outcome_of:
         return Stage("subset", f"a tenth of {stats.n_rows:,} rows, or fewer, settles most of {problem.n_columns:,} "
                                "unknowns")

@@ -35,11 +35,6 @@ def dual_is_smooth(loss):
     return loss.facts["dual_bend"] > 0
 
 
-def has_discontinuous_curvature(loss):
-    """Whether rows beyond the margin have no curvature; a loss with kinks is smoothed."""
-    return not loss.facts["calibrated"] and loss.facts["smooth"]
-
-
 # ---------------------------------------------------------------- sizes
 
 def too_wide(n_rows, n_columns):
@@ -52,22 +47,18 @@ def too_wide(n_rows, n_columns):
 def reducing_pays_off(stats, n_constraints=0):
     """True for data with more columns than rows, those of constraints counted, which X' = QR gives as many unknowns."""
     n, m = stats.n_rows + n_constraints, stats.n_features
-    return 1 < n <= cost.REDUCE_UP_TO_ROWS and m > cost.REDUCE_FROM_COLUMNS_PER_ROW * n \
-        and n * m <= cost.COPY_UP_TO_ENTRIES
+    return 1 < n <= cost.REDUCE_UP_TO_ROWS and m > n and n * m <= cost.COPY_UP_TO_ENTRIES
 
 
 def subset_saves_evaluations(stats):
     """Whether there are so many rows a column that Newton's evaluations are nearly all of a subset."""
     return stats.n_rows >= cost.SUBSET_FROM_ROWS \
-        and cost.SUBSET_SHARE * stats.n_rows >= cost.SMOOTH_SUBSET_ROWS_PER_COLUMN * stats.n_features
+        and cost.SUBSET_SHARE * stats.n_rows >= cost.SUBSET_ROWS_PER_COLUMN * stats.n_features
 
 
-def subset_is_large(n_rows, n_columns, loss):
+def subset_is_large(n_rows, n_columns):
     """Whether a tenth of ``n_rows``, those whose weight is not 0, says enough about all of them."""
-    each = cost.SUBSET_ROWS_PER_COLUMN
-    if loss.facts["smooth"]:
-        each = min(each, cost.SMOOTH_SUBSET_ROWS_PER_COLUMN)
-    return n_rows >= cost.SUBSET_FROM_ROWS and cost.SUBSET_SHARE * n_rows >= each * n_columns
+    return n_rows >= cost.SUBSET_FROM_ROWS and cost.SUBSET_SHARE * n_rows >= cost.SUBSET_ROWS_PER_COLUMN * n_columns
 
 
 # ---------------------------------------------------------------- Newton's method
@@ -84,7 +75,7 @@ def price_of_evaluation(stats, smooth):
 
 def price_of_step(stats, smooth):
     """The same, or of a step by conjugate gradients that the curvature of a sample preconditions."""
-    block, sampled = sampled_reads(stats, smooth)                         # the dual is for no smooth loss but such
+    block, sampled = sampled_reads(stats)
     if block == 0:
         return price_of_evaluation(stats, smooth)
     return min(price_of_evaluation(stats, smooth), (cost.SAMPLED_STEP_READS + sampled) / cost.SWEEP_READS)
@@ -95,7 +86,7 @@ def price_of_reducing(stats, smooth):
     n, m = stats.n_rows, stats.n_features
     each_row, fixed, each_unknown = cost.REDUCTION_COST
     reads = each_row * n + cost.NEWTON_COST[smooth, False][0] * n / m * (fixed + each_unknown * n)
-    return reads * m / (cost.DENSE_ENTRIES_PER_STORED * stats.entries_per_row) if stats.sparse else reads
+    return reads * m / stats.entries_per_row if stats.sparse else reads
 
 
 def reads_of_newton(stats, smooth=False):
@@ -110,7 +101,7 @@ def reads_of_newton(stats, smooth=False):
     if reducing_pays_off(stats):                                          # as many unknowns as rows, through X' = QR
         price = price_of_reducing(stats, smooth)
         return np.inf if stats.sparse and price > cost.CG_NEWTON_READS else price
-    if stats.sparse and n <= m and m > cost.SPARSE_DUAL_FROM_COLUMNS:
+    if stats.sparse and n <= m:
         return np.inf
     if too_wide(n, m):
         return np.inf if stats.sparse else cost.CG_NEWTON_READS
@@ -119,25 +110,23 @@ def reads_of_newton(stats, smooth=False):
 
 # ---------------------------------------------------------------- products in place of a factor
 
-def sampled_reads(stats, discontinuous):
+def sampled_reads(stats):
     """What the curvature of all dense rows costs, and that of a sample; (0, 0) where a sample saves nothing."""
     n, m = stats.n_rows, stats.n_features
     sample = cost.SAMPLE_ROWS_PER_COLUMN * m
-    if stats.sparse or not stats.here or m < cost.CHEAP_HESSIAN_COLUMNS or n < cost.ROWS_PER_SAMPLED_ROW * sample \
-            or too_wide(n, m):
+    if stats.sparse or not stats.here or m < cost.CHEAP_HESSIAN_COLUMNS or n < sample or too_wide(n, m):
         return 0.0, 0.0
-    block = cost.HESSIAN_READS_PER_COLUMN / stats.itemsize * m * (cost.CURVED_SHARE if discontinuous else 1)
+    block = cost.HESSIAN_READS_PER_COLUMN / stats.itemsize * m
     sampled = block * sample / n
     return (block, sampled) if block - sampled >= cost.FEWEST_PRODUCTS else (0.0, 0.0)
 
 
 def sample_for_products(stats, problem, settings, seed=0):
     """`Sampled`, or None where the curvature of all rows is cheaper."""
-    block, sampled = sampled_reads(stats, has_discontinuous_curvature(problem.loss))
+    block, sampled = sampled_reads(stats)
     products_limit = int(min(block - sampled, cost.MOST_PRODUCTS, settings.max_passes / cost.TRIAL_STEPS))
     if settings.linear_solver != "auto" or problem.penalty.has_kinks or not problem.penalty.l2 > 0 \
-            or products_limit < cost.FEWEST_PRODUCTS \
-            or settings.max_passes < cost.SAMPLE_FROM_MAX_PASSES:
+            or products_limit < cost.FEWEST_PRODUCTS:
         return None
     rows = cost.SAMPLE_ROWS_PER_COLUMN
     return Sampled(rows * stats.n_features, products_limit, seed + rows)  # not the rows of a subset
@@ -195,8 +184,8 @@ def products_limit(stats, problem, settings):
         price = price_of_evaluation(stats, True)
     if not stats.sparse and stats.entries * stats.itemsize <= cost.CACHED_BYTES:
         price *= 2
-    block, sampled = sampled_reads(stats, has_discontinuous_curvature(problem.loss))
-    if block > 0 and settings.max_passes >= cost.SAMPLE_FROM_MAX_PASSES:  # there are better steps than so long ones
+    block, sampled = sampled_reads(stats)
+    if block > 0:                                                         # there are better products than these
         price = min(price, cost.FEWEST_PRODUCTS + sampled)
     price = min(price, cost.MOST_PRODUCTS, settings.max_passes / cost.TRIAL_STEPS)
     return int(price) if price >= cost.FEWEST_PRODUCTS else 0

@@ -71,7 +71,7 @@ def prices_of(case):
     stats = about(case)[0]
     return [rounded(price) for smooth in (False, True)
             for price in (prices.reads_of_newton(stats, smooth), prices.price_of_evaluation(stats, smooth),
-                          *prices.sampled_reads(stats, smooth))]
+                          *prices.sampled_reads(stats))]
 
 
 def rounded(number):

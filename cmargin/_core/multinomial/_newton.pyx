@@ -23,7 +23,6 @@ cdef enum:
     MOST_NOTED = 64
     N_NOTED = 5
 
-cdef double FORCING = 0.5       # of the gap that is to be reached: what conjugate gradients are to reach at last
 cdef double SURE = 0.5          # of tol: the float32 gap has to be below before it is made sure of
 cdef double ODD = 2.0           # times the lowest objective, and LITTLE, from which on a point is one of rounding
 cdef double LITTLE = 1e-3
@@ -141,7 +140,7 @@ cdef class MultinomialNewton:
         return self.step.at.p * self.step.at.k
 
     cdef double enough(self) noexcept nogil:
-        return FORCING * SURE * self.tol * self.value
+        return SURE * self.tol * self.value
 
     cdef event arrive(self) noexcept nogil:
         # V += t D, and what that is

@@ -28,7 +28,6 @@ SHARE = 0.115                  # part of the rows that are in the working set
 MOST = 0.3                     # the same with the rows that crossed, at most
 SEED = 29                      # of the sample of far rows that enter by the hinge, where the working set leads nowhere
 MOST_READS = 30                # reads of the working set for one step, at most
-FEWEST = 3                     # reads of the working set that `max_passes` must leave for another step
 DEEPER = 0.3                   # tolerance of the small problem over that of the whole
 NARROWER = 0.3                 # first smoothing width over the mean distance of the working set from the hinge
 BETTER = 0.5                   # part of objective less bound: a step that leaves more of it has failed
@@ -92,7 +91,7 @@ class WorkingSetSteps:
         elif self.last_minimum is not None:
             self.open = max(abs(result.objective - self.last_minimum), UNSURE * result.objective)
         self.gap, self.objective = min(self.gap, gap), result.objective
-        if self.failures == FAILURES or newton.reads + (1 + FEWEST * SHARE) * source.share > newton.settings.max_passes:
+        if self.failures == FAILURES or newton.reads + (1 + SHARE) * source.share > newton.settings.max_passes:
             return None
         if moved:
             self.anchor, self.lines = newton.point, newton.last_dual_sums()
