@@ -19,7 +19,7 @@ from cmargin._core.rows._evaluate cimport (
 )
 from cmargin._core.rows._pass_state cimport PANEL, TILE, columns_view, row_pass, row_unknowns
 from cmargin._core.rows._row_blocks cimport DUAL_NEG, DUAL_POS, HINGE, N_SUMS, pass_job
-from cmargin._core.rows._rows cimport Rows
+from cmargin._core.rows._rows cimport Rows, lies_by_columns
 from cmargin._core.rows._tiles cimport source_of
 from cmargin._core.util._rounding cimport ROUNDING_OF_SUMS
 from cmargin._core.util._shapes cimport check_ascending, check_length, must_fit
@@ -39,7 +39,8 @@ cdef class RowBlocks:
     """Rows in memory, with the per-row state of one binary problem; see `cmargin.data.source` for the contract.
 
     Rows of weight 0 count as positive and add nothing. ``rows``: the subset to read, (n_rows,) intp, ascending; None:
-    all. ``window``: rows that are here at a time, at most, where ``X`` has none (`_row_windows`); 0: all are here.
+    all. Of a matrix that lies column by column they are copied, once. ``window``: rows that are here at a time, at
+    most, where ``X`` has none (`_row_windows`); 0: all are here.
     """
 
     def __init__(self, Rows X, const double[::1] signed_weight, bint intercept, int n_threads,
@@ -53,6 +54,9 @@ cdef class RowBlocks:
             check_length("signed_weight", n, X.shape[0] if rows is None else rows.shape[0])
         if rows is not None:
             check_ascending("rows", rows, X.shape[0])
+            if lies_by_columns(&X.view):
+                # a list of them touches nearly as many cache lines as all rows do, at every read
+                X, rows = X.gathered(rows, n_threads), None
         if offset is not None:
             check_length("offset", offset.shape[0], n)
         job.loss = loss_of(SMOOTHED_HINGE, 1, 1)

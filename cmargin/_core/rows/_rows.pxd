@@ -51,6 +51,11 @@ cdef inline const void *from_entry(const rows_view *X, int64_t entry) noexcept n
     return <const void *> (<const char *> X.values + entry * storage_width(X.storage))
 
 
+# dense rows whose numbers are not side by side; NumPy leaves the stride of a single column free
+cdef inline bint lies_by_columns(const rows_view *X) noexcept nogil:
+    return X.starts == NULL and X.column_stride != 1 and X.n_features != 1
+
+
 # CSR: rows begin one after the other, and every column is one of the matrix
 cdef bint structure_is_sound(const rows_view *X) noexcept nogil
 

@@ -13,10 +13,12 @@ from libc.string cimport memcpy, memset
 
 from cmargin._core.linalg._blas cimport NO_TRANS, gemm
 from cmargin._core.util._simd cimport row_axpy, row_dot
+from cmargin._core.util._team cimport share_out
 
 from cmargin._core.rows._structure import check_structure
 
 VALUES_AT_ONCE = 1 << 16                     # that are looked at before the next ones are
+cdef Py_ssize_t GATHERED = 512               # rows at a time: their copies stay in a second-level cache
 MOST_COLUMNS = 1 << 16                       # whose indices have 16 bits
 
 
@@ -67,6 +69,26 @@ cdef class Rows:
             self.view.columns_64 = <const int64_t *> address
         self._alive = (X, starts, values, columns)
 
+    def gathered(self, const Py_ssize_t[::1] rows, int n_threads):
+        """Some rows of a dense matrix, one after the other in memory of their own, as `Rows` of the same dtype."""
+        cdef gathering work
+        cdef Py_ssize_t n = rows.shape[0]
+        cdef double[:, ::1] doubles
+        cdef float[:, ::1] singles
+        out = np.empty((n, self.view.n_features), self.dtype)
+        if out.size == 0:
+            return Rows(out)
+        work.X, work.rows, work.n = self.view, &rows[0], n
+        if self.view.storage == FLOAT64:
+            doubles = out
+            work.out = &doubles[0, 0]
+        else:
+            singles = out
+            work.out = &singles[0, 0]
+        with nogil:
+            share_out(do_gather, &work, (n + GATHERED - 1) // GATHERED, n_threads)
+        return Rows(out)
+
     @property
     def n_entries(self):
         """Stored ones of a sparse matrix, all of a dense one."""
@@ -107,6 +129,33 @@ def is_mapped(array):
     while array is not None and not isinstance(array, np.memmap):
         array = getattr(array, "base", None)
     return array is not None
+
+
+cdef struct gathering:                       # what threads share
+    rows_view X
+    const Py_ssize_t *rows
+    Py_ssize_t n
+    void *out                                # (n, n_features)
+
+
+cdef void gather_block(const gathering *by, Py_ssize_t first, Py_ssize_t end, const floating *like) noexcept nogil:
+    # column by column, as they lie
+    cdef const floating *values = <const floating *> by.X.values
+    cdef floating *out = <floating *> by.out
+    cdef Py_ssize_t m = by.X.n_features, step = by.X.row_stride, i, j
+    for j in range(m):
+        for i in range(first, end):
+            out[i * m + j] = values[by.rows[i] * step]
+        values += by.X.column_stride
+
+
+cdef void do_gather(void *of, Py_ssize_t block, int thread) noexcept nogil:
+    cdef const gathering *by = <gathering *> of
+    cdef Py_ssize_t first = block * GATHERED, end = min(by.n, (block + 1) * GATHERED)
+    if by.X.storage == FLOAT64:
+        gather_block(by, first, end, <const double *> NULL)
+    else:
+        gather_block(by, first, end, <const float *> NULL)
 
 
 cdef bint structure_is_sound(const rows_view *X) noexcept nogil:

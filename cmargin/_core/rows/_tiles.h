@@ -207,12 +207,11 @@
         for (ptrdiff_t j = 0; j < m; j++) sum[j] += scale * weight[j] * x[j];                                    \
     }                                                                                                            \
     /* out (n, m) from a matrix whose rows do not lie side by side: row i of column j is number                  \
-     * (rows ? rows[i] : i) * stride + j * column_stride of data. Columns that do are read by eights, the last ones\
-     * twice; the lines that are wanted next are asked for, of a list those of the column after the next */      \
+     * i * stride + j * column_stride of data. Columns that do are read by eights, the last ones twice; the lines that\
+     * are wanted next are asked for */                                                                          \
     CLONES static void tile_by_rows_##suffix(const real *data, ptrdiff_t stride, ptrdiff_t column_stride,        \
-                                             const ptrdiff_t *rows, ptrdiff_t n, ptrdiff_t m,                    \
-                                             double *restrict out) {                                             \
-        const int by_eights = !rows && stride == 1 && m >= LANES;                                                \
+                                             ptrdiff_t n, ptrdiff_t m, double *restrict out) {                   \
+        const int by_eights = stride == 1 && m >= LANES;                                                         \
         ptrdiff_t i, j, k, l;                                                                                    \
         for (j = 0; by_eights && j < m; j += LANES) {                                                            \
             const ptrdiff_t at = j + LANES <= m ? j : m - LANES;                                                 \
@@ -229,9 +228,8 @@
         for (; j < m; j++) {                                                                                     \
             const real *x = data + j * column_stride, *soon = j + 2 < m ? x + 2 * column_stride : x;             \
             for (i = 0; i < n; i++) {                                                                            \
-                const ptrdiff_t at = (rows ? rows[i] : i) * stride;                                              \
-                PREFETCH(soon + at);                                                                             \
-                out[i * m + j] = x[at];                                                                          \
+                PREFETCH(soon + i * stride);                                                                     \
+                out[i * m + j] = x[i * stride];                                                                  \
             }                                                                                                    \
         }                                                                                                        \
     }                                                                                                            \

@@ -11,7 +11,7 @@ from cmargin._core.rows._csr cimport (
     csr_sums, csr_sums_3, sparse_row, sparse_rows,
 )
 from cmargin._core.rows._rows cimport (
-    FLOAT64, Rows, from_entry, rows_view, storage_t, storage_width, stored_number,
+    FLOAT64, Rows, from_entry, lies_by_columns, rows_view, storage_t, storage_width, stored_number,
 )
 from cmargin._core.util._simd cimport lane_sum
 
@@ -28,8 +28,8 @@ cdef extern from "_tiles.h" nogil:
                              Py_ssize_t n, Py_ssize_t m, const double *c, double *total) noexcept
     void tile_row_squares_of(storage_t storage, const void *data, Py_ssize_t stride, const Py_ssize_t *rows,
                              Py_ssize_t n, Py_ssize_t m, const double *w, double *out) noexcept
-    void tile_by_rows_of(storage_t storage, const void *data, Py_ssize_t stride, Py_ssize_t column_stride,
-                         const Py_ssize_t *rows, Py_ssize_t n, Py_ssize_t m, double *out) noexcept
+    void tile_by_rows_of(storage_t storage, const void *data, Py_ssize_t stride, Py_ssize_t column_stride, Py_ssize_t n,
+                         Py_ssize_t m, double *out) noexcept
     void row_scaled_of(storage_t storage, const void *x, double scale, Py_ssize_t m, double *out) noexcept
     void row_scaled_to_single_of(storage_t storage, const void *x, double scale, Py_ssize_t m, float *out) noexcept
     void row_moments_of(storage_t storage, const void *x, const double *weight, Py_ssize_t m, double *first,
@@ -71,7 +71,7 @@ cdef row_tile open_tile(const row_source *source, Py_ssize_t first, Py_ssize_t n
     tile.rows, tile.ahead = NULL, 0
     if source.X.starts != NULL:
         return tile
-    if source.X.column_stride == 1 or m == 1:        # NumPy leaves the stride of a single column free
+    if not lies_by_columns(&source.X):
         if listed:
             tile.rows = source.rows + first
         else:
@@ -79,8 +79,9 @@ cdef row_tile open_tile(const row_source *source, Py_ssize_t first, Py_ssize_t n
             if source.X.n_rows * m * storage_width(source.X.storage) > SECOND_LEVEL:
                 tile.ahead = n * tile.stride
         return tile
-    tile_by_rows_of(tile.storage, tile.data if listed else from_entry(&source.X, first * tile.stride), tile.stride,
-                    source.X.column_stride, source.rows + first if listed else NULL, n, m, scratch)
+    # never of a list: `RowBlocks` gathers such rows
+    tile_by_rows_of(tile.storage, from_entry(&source.X, first * tile.stride), tile.stride, source.X.column_stride, n, m,
+                    scratch)
     tile.data, tile.storage, tile.stride = scratch, FLOAT64, m
     return tile
 
