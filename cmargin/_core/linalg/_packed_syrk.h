@@ -87,10 +87,11 @@ static inline ptrdiff_t packed_syrk_widest(int lanes, int trails, int single) {
     return lanes == 4 ? single ? 256 : 96 : 0;
 }
 
-/* width from which a sum over so many rows is to be in single precision, which wider registers pad more; where it is no
- * matter of time, doubles (doc/lab-notebook, "Narrow curvature in single precision") */
+/* width from which a sum over so many rows is to be in single precision, which wider registers pad more: where it is 1.4
+ * times as quick at least; where it is no matter of time, doubles (doc/lab-notebook, "Narrow curvature in single
+ * precision") */
 static inline ptrdiff_t packed_syrk_single_from(int lanes, ptrdiff_t rows) {
-    return lanes == 4 && rows >= 10000 ? 24 : 129;
+    return lanes > 0 && rows >= 10000 ? lanes == 4 ? 24 : 31 : 129;
 }
 
 /* C (n, n) += A' A for A (k, n), by registers of so many doubles; 0: not done, as there are none */
