@@ -77,9 +77,6 @@ class FarHeldOut(HeldOut):
             for product, part in zip(self.products.values(), found.T, strict=True):
                 product[self.order] = part[which]
 
-    def keep_last(self, wanted, n):
-        """All stay until others are expected."""
-
 
 class FoldsElsewhere:
     """All fits of a `SearchRun` over the rows of ``whole``, and their scores."""

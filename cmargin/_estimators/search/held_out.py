@@ -9,7 +9,7 @@ from sklearn.base import clone
 from cmargin._estimators.scores import of_scores, predicted
 from cmargin._estimators.search.folds import NEVER, constant, of_all_classes
 
-KEPT = 4                         # fits of a problem whose products with the rows held out are kept
+AHEAD = 4                        # fits of a problem whose products with the rows held out are made at once
 ENTRIES_GATHERED = 1 << 20       # of X that are copied at a time, on their way through one product
 
 
@@ -54,6 +54,8 @@ def predicts(estimator, classes, scores, multilabel):
 
 class HeldOut:
     """Scores of the rows that a fold holds out: one product for every fit, and sums of those for what lies between."""
+
+    pairs = ()                       # `Pairs` of every problem, where all its fits are made before any is scored
 
     def __init__(self, fold):
         self.fold, self.whole, self.posed, self.products = fold, fold.whole, fold.posed, {}
@@ -108,21 +110,24 @@ class HeldOut:
         if found[0].scores is not None:
             return np.stack([one.scores[self.fold.test] for one in found], axis=1)
         wanted = {id(pair): pair for one in found for _, pair in one.primal_parts}
-        fresh = [key for key in wanted if key not in self.products]
-        if fresh:
-            W = np.stack([wanted[key].w for key in fresh])
-            products = decisions(*self.fold.held_out, W, self.posed.estimator.fit_intercept, self.fold.n_threads)
-            self.products |= dict(zip(fresh, np.ascontiguousarray(products.T), strict=True))
-        self.keep_last(wanted, KEPT * len(found))
+        if not wanted.keys() <= self.products.keys():
+            self.make_products(wanted)
         scores = np.empty((len(self.fold.test), len(found)))
         for c, one in enumerate(found):
             scores[:, c] = sum(part * self.products[id(pair)] for part, pair in one.primal_parts)
         return scores
 
-    def keep_last(self, wanted, n):
-        """A few steps between two fits may have one of them alone, and those after them both again."""
-        self.products |= {key: self.products.pop(key) for key in wanted}         # the last ones at the end
-        self.products = dict(list(self.products.items())[-n:])
+    def make_products(self, wanted):
+        """Of these pairs, and of those beside them along the path, which are wanted soon: in place of all others."""
+        for pairs in self.pairs:
+            near = [place for place, pair in enumerate(pairs.pairs) if id(pair) in wanted]
+            if near:
+                wanted |= {id(pair): pair for pair in pairs.pairs[max(0, near[-1] - 1):near[-1] + AHEAD]}
+        fresh = [key for key in wanted if key not in self.products]
+        W = np.stack([wanted[key].w for key in fresh])
+        made = decisions(*self.fold.held_out, W, self.posed.estimator.fit_intercept, self.fold.n_threads)
+        self.products = {key: self.products[key] for key in wanted if key in self.products} | \
+            dict(zip(fresh, np.ascontiguousarray(made.T), strict=True))
 
 
 def rows_of(array, index):

@@ -160,6 +160,7 @@ class PathFold:
                 path = self.path(steps, deadline)
                 path.solve_all(*zip(*map(self.numbers, steps), strict=True))
             path.let_go()
+            scorer.pairs = getattr(path, "pairs", ())
         each = (perf_counter() - begin) / len(steps)
         for step in steps:
             asked, found = perf_counter(), None
