@@ -100,12 +100,13 @@ def test_no_copy_of_all_rows(kind, monkeypatch):
 def test_a_fit_makes_one_copy(kind):
     n, d = 50_000, 40
     X, y = KINDS[kind](rows(n, d)), np.arange(n) % 2
+    most = 1.5 + 0.25 * (kind == "F")            # of columns side by side a subset's rows are copied besides
     for model in (SmSVMClassifier(tol=0.5), MarginPursuitClassifier(tol=0.5)):
         gc.collect()
         tracemalloc.start()
         try:
             model.fit(X, y)
-            assert tracemalloc.get_traced_memory()[1] < 1.5 * n * d * 8
+            assert tracemalloc.get_traced_memory()[1] < most * n * d * 8
         finally:
             tracemalloc.stop()
 
