@@ -6,47 +6,52 @@ import numpy as np
 
 from cmargin._estimators.progress import say
 from cmargin._estimators.pruned import BatchPruning
-from cmargin.solvers.dual.gram import solve_once
+from cmargin.solvers.dual.gram import solve_by_listed_rows, solve_once
 from cmargin.solvers.explain import sentence
 from cmargin.solvers.newton.label_batches import most_steps, solve_together
 from cmargin.solvers.plan import Outcome, next_stage
 
-READS_OF_GRAM = 2.0            # of X: its Gram matrix, and what is proven on the rows themselves
+READS_OF_GRAM = 2.0            # of X: its Gram matrix, and what is proven on the rows themselves; without it, those that
+                               # say which rows are listed first
 
 
 def solve_all_together(fit):
     """Where `next_stage` says so: results of ``fit``, a `SmSVMFit`, for all problems that come to a certificate."""
     shared, settings = fit.shared, fit.settings
     stage = next_stage(shared.stats, shared.about, settings, shared.known)
-    if stage is None or stage.kind not in ("together", "gram"):
+    if stage is None or stage.kind not in ("together", "gram", "listed"):
         return
     if fit.estimator.verbose >= 2:
         say(fit.estimator, sentence(stage))
-    (solve_in_lanes if stage.kind == "together" else solve_by_gram_matrix)(fit)
+    if stage.kind == "together":
+        solve_in_lanes(fit)
+    else:
+        solve_by_gram_matrix(fit, stage.kind == "gram")
     shared.known.append(Outcome(stage.kind, "left"))
     shared.learn(settings)
 
 
-def solve_by_gram_matrix(fit):
-    """Of dense rows."""
+def solve_by_gram_matrix(fit, whole):
+    """Of dense rows: by the products of all of them, or of those that problems list."""
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            gram = fit.source.gram_matrix(fit.intercept, fit.free is not None)
+            gram = fit.source.gram_matrix(fit.intercept, fit.free is not None, whole)
     except FloatingPointError:                   # squares of rows overflow; Newton's method scales columns
         return
     try:
-        solve_once(gram, fit.labels, fit.weights, fit.problem.loss, fit.problem.penalty.l2,
-                   replace(fit.settings, between=fit._between_slices), fit.n_threads,
-                   lambda c, problem, w: hear_of_gram(fit, c, problem, w))
+        solve = solve_once if whole else solve_by_listed_rows
+        solve(gram, fit.labels, fit.weights, fit.problem.loss, fit.problem.penalty.l2,
+              replace(fit.settings, between=fit._between_slices), fit.n_threads,
+              lambda c, problem, w: hear_of_gram(fit, c, problem, w, whole))
     except BaseException:
         fit.interrupted.set()
         raise
 
 
-def hear_of_gram(fit, c, problem, w):
+def hear_of_gram(fit, c, problem, w, whole):
     """``problem`` c has come to its end, at weights ``w``."""
     result = fit.results[c]
-    result.w, result.passes = w, READS_OF_GRAM
+    result.w, result.passes = w, READS_OF_GRAM + (0 if whole else problem.rounds - 1)
     settle(fit, c, problem.objective, problem.dual, problem.rounds, np.count_nonzero(w), np.count_nonzero(problem.s))
 
 

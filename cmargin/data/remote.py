@@ -28,7 +28,7 @@ class RowsElsewhere(Described):
     def dual_rows(self, intercept, free, weights, l2, loss):
         self.refuse("linear_solver='dual'")
 
-    def gram_matrix(self, intercept, free):
+    def gram_matrix(self, intercept, free, whole=True):
         self.refuse("The Gram matrix of all rows")
 
     def one_class_rows(self, weights, nu, least):

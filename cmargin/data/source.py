@@ -89,8 +89,10 @@ class DataSource(Protocol):
         `DualPass`; the offset, as of `row_pass`, is for losses of residuals.
         """
 
-    def gram_matrix(self, intercept, free):
-        """`GramMatrix`: the products of all rows with each other, dense and in memory, for many binary problems."""
+    def gram_matrix(self, intercept, free, whole=True):
+        """`GramMatrix`: the products of all rows with each other, dense and in memory, for many binary problems;
+        or `ListedProducts`, of those that a problem lists.
+        """
 
     def one_class_rows(self, weights, nu, least):
         """`OneClassRows`: the dual of the one-class problem; ``least``: what a gap is relative to at least."""

@@ -141,9 +141,10 @@ GRAM_UP_TO_ROWS = 5000           # rows
 # products of rows. First for several fits of each problem, of which the next has little to do, then for one; with the
 # hinge, and with a smooth loss, where more rows have a slope (smsvm.md, "Gram matrix of dense rows").
 GRAM_ROWS_PER_COLUMN = ((10, 5), (4, 2.5))         # rows
-# The Gram matrix of dense rows is made of up to so many rows for each fit that uses it, as fewer fits do not pay for it
-# (smsvm.md, "Gram matrix of dense rows").
-GRAM_ROWS_PER_FIT = 30           # rows
+# The Gram matrix of dense rows is made of up to so many rows for each fit that uses it, as fewer fits do not pay for
+# it. More rows than may have one go by products of those that a problem lists, up to the second number for each
+# problem, as a class of more rows lists too many (smsvm.md, "Gram matrix of dense rows", "Products of listed rows").
+GRAM_ROWS_PER_FIT = (30, 100)    # rows
 # The Gram matrix of dense rows is made for at least so many problems: where there are few classes, each of them has
 # many rows between their bounds (smsvm.md, "Gram matrix of dense rows").
 GRAM_FROM_PROBLEMS = 5           # problems

@@ -14,6 +14,7 @@ STAGES = {
     "shorter_step": "Trial of a relative step of {step:g}",
     "together": "Conjugate gradients of all problems side by side",
     "gram": "Dual: all problems by the Gram matrix of their rows",
+    "listed": "Dual: all problems by products of the rows that each lists",
     "dual": "Dual: coordinate descent in the dual variables",
     "products": "Newton steps by Hessian-vector products",
     "reduced": "Newton steps in as many unknowns as rows",

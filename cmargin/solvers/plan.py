@@ -7,6 +7,7 @@ stage is a "probe", and the number arrives as its outcome. The numbers by which 
 
     together   conjugate gradients of many problems side by side
     gram       the dual of many problems by the Gram matrix of their rows
+    listed     the same by products of the rows that a problem lists
     probe      measure a number of the rows
     dual       sweeps of the dual, perhaps given up
     products   Newton steps by conjugate gradients, perhaps given up
@@ -78,7 +79,7 @@ class Stage:
 
 AGAIN = "reduced_again"        # with every digit of the rows, to half of tol
 # Outcomes after which another stage follows; after any other the problem is at its end.
-FOLLOWED = {"together": ("left",), "gram": ("left",),
+FOLLOWED = {"together": ("left",), "gram": ("left",), "listed": ("left",),
             "dual": ("left", "uncertain", "skipped"), "products": ("left", "skipped"), "reduced": ("done", "skipped"),
             "subset": ("done", "empty", "skipped"), "certify": ("running", "skipped")}
 
@@ -93,8 +94,11 @@ def next_stage(stats, problem, settings, outcomes):
             and goes_by_gram_matrix(stats, problem, settings, problem.n_problems):
         return Stage("gram", f"{problem.n_problems} problems share what {stats.n_rows:,} rows are beside each other",
                      "a problem that this does not prove is solved alone")
+    if "listed" not in outcome_of and problem.may_share and goes_by_listed_rows(stats, problem, settings):
+        return Stage("listed", f"{problem.n_problems} problems share reads of the rows, and each needs few of them",
+                     "a problem that this does not prove is solved alone")
     last = next((outcome for outcome in reversed(outcomes) if outcome.kind != "probe"), None)
-    if last is None or (last.kind in ("together", "gram") and last.status == "left"):
+    if last is None or (last.kind in ("together", "gram", "listed") and last.status == "left"):
         stage = dual_first(stats, problem, settings, outcome_of)
         if stage is not None:
             return stage
@@ -176,15 +180,29 @@ def goes_by_gram_matrix(stats, problem, settings, n_fits):
 
     A row that moves costs a number for every row then, and no column.
     """
-    if not (stats.here and not stats.sparse and problem.has_dual and not problem.fixed_sum and not problem.warm
-            and prices.has_dual_steps(problem.loss) and problem.loss.sides is None
-            and type(problem.penalty) is ElasticNet and not problem.penalty.has_kinks and problem.penalty.l2 > 0
-            and settings.linear_solver == "auto" and settings.line_search == "exact"):
+    if not goes_by_products_of_rows(stats, problem, settings):
         return False
     one_fit_each, smooth = n_fits <= problem.n_problems, prices.dual_is_smooth(problem.loss)
-    most = min(cost.GRAM_UP_TO_ROWS, cost.GRAM_ROWS_PER_FIT * n_fits,
+    most = min(cost.GRAM_UP_TO_ROWS, cost.GRAM_ROWS_PER_FIT[0] * n_fits,
                cost.GRAM_ROWS_PER_COLUMN[one_fit_each][smooth] * stats.n_features)
     return problem.n_problems >= cost.GRAM_FROM_PROBLEMS and 1 < stats.n_rows <= most
+
+
+def goes_by_listed_rows(stats, problem, settings):
+    """Whether more rows than have a Gram matrix go by products of those that a problem lists: few of each, of many
+    problems, over many columns."""
+    return goes_by_products_of_rows(stats, problem, settings) and settings.tol > np.finfo(np.float32).eps \
+        and stats.n_rows > cost.GRAM_UP_TO_ROWS \
+        and stats.n_rows <= cost.GRAM_ROWS_PER_FIT[1] * problem.n_problems \
+        and stats.n_rows <= cost.GRAM_ROWS_PER_COLUMN[0][0] * stats.n_features
+
+
+def goes_by_products_of_rows(stats, problem, settings):
+    """Whether the problems are such as the dual by products of dense rows takes, however many they are."""
+    return stats.here and not stats.sparse and problem.has_dual and not problem.fixed_sum and not problem.warm \
+        and prices.has_dual_steps(problem.loss) and problem.loss.sides is None \
+        and type(problem.penalty) is ElasticNet and not problem.penalty.has_kinks and problem.penalty.l2 > 0 \
+        and settings.linear_solver == "auto" and settings.line_search == "exact"
 
 
 # ---------------------------------------------------------------- the dual first

@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from cmargin import SmSVMClassifier, SmSVMClassifierCV
 from cmargin.data.loss import Loss
 from cmargin.data.open_here import source_of
+from cmargin.solvers import cost
 from cmargin.solvers.dual import gram as by_gram
 from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.plan import ProblemStats, goes_by_gram_matrix
@@ -257,3 +258,74 @@ def test_a_loss_from_a_grid():
     for loss in np.array(list(LOSSES)):
         model = SmSVMClassifier(l2=1e-3, loss=loss).fit(X, y)
         assert (model.n_passes_per_class_ == 2).all()
+
+
+# ---------------------------------------------------------------- products of the rows that a problem lists
+
+@pytest.fixture
+def listed(monkeypatch):
+    monkeypatch.setattr(cost, "GRAM_UP_TO_ROWS", 100)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_what_listed_rows_prove_holds_on_the_rows(loss, intercept):
+    given, free = INTERCEPTS[intercept]
+    proven = 0
+    for seed in range(12):
+        X, y, weight = drawn(seed)
+        products = source_of(X, y).gram_matrix(given, free, whole=False)
+        for l2 in (1.0, 1e-3):
+            def hear(c, one, w):
+                nonlocal proven
+                proven += 1
+                value = objective(X, y, weight, loss, l2, intercept, w)                           # noqa: B023
+                minimum = least(X, y, weight, loss, l2, intercept)                                # noqa: B023
+                assert one.objective - one.dual <= 1e-4 * one.objective
+                assert value == pytest.approx(one.objective, rel=1e-8)
+                assert one.dual <= minimum * (1 + 1e-7) and minimum <= value * (1 + 1e-6)
+
+            by_gram.solve_by_listed_rows(products, Signs(y[None]), weight, Loss(loss), l2, Settings(tol=1e-4), 1, hear)
+    assert proven >= 16
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", "CF")
+def test_a_fit_by_listed_rows(listed, loss, dtype, order):
+    X, y = clouds()
+    X, weight = np.asarray(X + 3, dtype, order=order), np.random.default_rng(1).random(len(y))
+    X.setflags(write=False)
+    for more in ({}, {"fit_intercept": False}, {"penalize_intercept": True}):
+        model = SmSVMClassifier(l2=1e-3, loss=loss, tol=1e-4, **more).fit(X, y, weight)
+        assert (model.n_passes_per_class_ >= 3).all() and (model.n_passes_per_class_ < 20).all()
+        assert (model.duality_gap_ <= 1e-4).all()
+        kind = None if "fit_intercept" in more else "penalised" if more else "free"
+        other = SmSVMClassifier(l2=1e-3, loss=loss, tol=1e-5, linear_solver="cholesky", **more).fit(X, y, weight)
+        np.testing.assert_allclose(model.objective_, other.objective_, rtol=2e-4)
+        for c in range(len(model.classes_)):
+            w = np.append(model.coef_[c], model.intercept_[c])
+            value = objective(X.astype(float), np.where(y == c, 1, -1), weight, loss, 1e-3, kind, w)
+            assert value == pytest.approx(model.objective_[c], rel=1e-8)
+
+
+def test_where_it_goes_by_listed_rows(listed, capsys):
+    X, y = clouds(seed=2)
+    fits = [SmSVMClassifier(l2=1e-3, tol=1e-3, n_jobs=threads, verbose=2).fit(X, y).coef_.tobytes()
+            for threads in (1, 2, 3)]
+    assert len(set(fits)) == 1 and "by products of the rows that each lists" in capsys.readouterr().out
+    SmSVMClassifier(l2=1e-3, tol=1e-3, verbose=2).fit(X, y < 3)
+    SmSVMClassifier(l2=1e-3, tol=1e-3, verbose=2).fit(X[:, :30], y)
+    assert "lists" not in capsys.readouterr().out
+
+
+def test_problems_that_list_too_many_rows_are_solved_otherwise(listed):
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((2000, 210)), rng.integers(0, 2, (2000, 30))
+    model = SmSVMClassifier(l2=1e-3, tol=1e-3).fit(X, Y)
+    assert (model.duality_gap_ <= 1e-3).all()
+
+
+def test_squares_of_listed_rows_that_overflow():
+    with pytest.raises(FloatingPointError, match="overflow"), np.errstate(over="ignore", invalid="ignore"):
+        source_of(np.eye(4) * 1e200).gram_matrix(True, True, whole=False)

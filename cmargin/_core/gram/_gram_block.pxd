@@ -6,6 +6,7 @@ cdef struct gram_block:
     bint free                        # sum s = 0 is kept: the intercept is not penalised
     double balance                   # sum s of all rows, listed here or not
     const double *Q                  # (m, m) products of the rows
+    double rounding                  # in Q, as a part of the largest of them
     const double *low                # (m,) bounds of s, one of them 0
     const double *high
     const double *ridge              # (m,)

@@ -20,11 +20,11 @@ from cmargin._core.linalg._blas cimport potrf, potrs
 from cmargin._core.util._simd cimport row_axpy
 
 cdef enum:
-    FACES = 30                   # Faces solved in a row at most, as each may end at a row's bound.
     MOST_PAIRS = 100             # Steps by pairs for every row of the block, at most.
 
 # Steps by pairs, for every row between its bounds, before a face is solved: a factor costs n^3/3, a step n.
-cdef double PAIRS = 1.5
+# After each face pairs take their turn, as a face goes no farther than the first bound.
+cdef double PAIRS = 3
 cdef double SINGULAR = 1e-12     # Part of the largest diagonal entry that is added to all, where rows are copies.
 
 
@@ -137,23 +137,22 @@ cdef inline double curvature_along(const gram_block *at, Py_ssize_t k, Py_ssize_
     return curvature
 
 
-cdef bint face_step(gram_block *at) noexcept nogil:
-    # True: a row has met its bound, and there is another face
+cdef void face_step(gram_block *at) noexcept nogil:
     cdef Py_ssize_t n = rows_of_face(at), k, j, first = -1
     cdef double largest = 0, multiplier = 0, part, of_ones = 0, of_slopes = 0, step = 1, room, gain = 0, curvature = 0
     cdef double *row
     if n < 1 + at.free:
-        return False
+        return
     for k in range(n):
         largest = max(largest, at.Q[at.face[k] * at.m + at.face[k]])
     for k in range(n):
         row = at.factor + k * n
         for j in range(k, n):
             row[j] = at.Q[at.face[k] * at.m + at.face[j]]
-        row[k] += at.ridge[at.face[k]] + SINGULAR * largest
+        row[k] += at.ridge[at.face[k]] + max(SINGULAR, at.rounding) * largest
         at.ahead[k], at.level[k] = at.p[at.face[k]], 1
     if potrf(n, at.factor) != 0:
-        return False
+        return
     potrs(n, 1, at.factor, at.ahead)
     if at.free:
         potrs(n, 1, at.factor, at.level)
@@ -171,7 +170,7 @@ cdef bint face_step(gram_block *at) noexcept nogil:
         gain += at.ahead[k] * (at.p[at.face[k]] - multiplier)
         curvature += at.ahead[k] * curvature_along(at, k, n)
     if not (gain > 0 and curvature < INFINITY):
-        return False
+        return
     step = gain / curvature if curvature > 2 * gain else 1
     for k in range(n):
         j, part = at.face[k], at.ahead[k]
@@ -183,24 +182,25 @@ cdef bint face_step(gram_block *at) noexcept nogil:
         move(at, j, step * at.ahead[k])
         if k == first:
             at.s[j] = at.high[j] if at.ahead[k] > 0 else at.low[j]
-    return first >= 0
+
+
+cdef inline bint is_enough(const gram_block *at, double top, double bottom, double enough) noexcept nogil:
+    return (at.free and not bottom < top) or gap_of_block(at, (top + bottom) / 2 if at.free else 0) <= enough
 
 
 cdef Py_ssize_t solve_block(gram_block *at, double enough) noexcept nogil:
     cdef Py_ssize_t done = 0, since = 0, up, n_face = 0
-    cdef int again
     cdef double top, bottom
     while True:
         up = steepest(at, &top, &bottom)
         n_face = max(<Py_ssize_t> 10, rows_of_face(at)) if since == 0 else n_face
         if since >= PAIRS * n_face:
-            again = 0
-            while again < FACES and face_step(at):
-                again += 1
+            if is_enough(at, top, bottom, enough) or done > MOST_PAIRS * at.m:
+                return done
+            face_step(at)
             since = 0
             steepest(at, &top, &bottom)
-            if (at.free and not bottom < top) or gap_of_block(at, (top + bottom) / 2 if at.free else 0) <= enough \
-                    or done > MOST_PAIRS * at.m:
+            if is_enough(at, top, bottom, enough):
                 return done
             continue
         if not (pair_step(at, up, top) if at.free and up >= 0 else not at.free and single_step(at)):

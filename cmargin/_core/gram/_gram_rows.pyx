@@ -11,20 +11,26 @@ is the dual of `cmargin.solvers.dual.dual_newton`, in its units. A fit goes on f
 
 No row of X is read: a round costs n for each row that has moved, an evaluation of X n m. Rows of weight 0, held out by
 a fold, have scores as all have. What rounding in K and z may be is held against the gap.
+
+Without K, of more rows than it may have, products of the listed rows are summed in single precision when they are
+listed, and v = sum s x follows in double. The problem then waits until z = X v is read, for many problems in one
+product.
 """
 
 import numpy as np
 
-from libc.float cimport DBL_EPSILON
+from libc.float cimport DBL_EPSILON, FLT_EPSILON
 from libc.math cimport INFINITY, fabs, isfinite, sqrt
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from cmargin._core.gram._gram_block cimport gram_block, solve_block
+from cmargin._core.linalg._blas cimport NO_TRANS, syrk
 from cmargin._core.losses._losses import FACTS
 from cmargin._core.newton._bound cimport relative_gap
 from cmargin._core.rows._dual_evaluate cimport best_multiple, multiple_of
 from cmargin._core.rows._dual_rows cimport dual_rows, loss_at
+from cmargin._core.rows._rows cimport Rows, rows_view, value_at
 from cmargin._core.util._rounding cimport ROUNDING_OF_SUMS
 from cmargin._core.util._shapes cimport must_fit
 from cmargin._core.util._simd cimport row_axpy
@@ -36,12 +42,9 @@ cdef double LARGEST_SCALE = 2.0      # Weights are scaled by at most this factor
 cdef double ENOUGH = 0.3
 cdef double DEPTH = 0.05
 cdef double FALLEN = 0.7             # A round counts as idle unless it leaves less than this part of the least gap.
-# Rows are listed up to this multiple of the largest violation inside their bounds: a longer list saves rounds and costs
-# the block.
-cdef double NEAR = 1.0
-
 cdef enum:
     ROWS_PER_ROW = 2                 # Rows listed at most for every row that has moved: the block costs their square.
+    MOST_PRODUCTS = 200              # Products of listed rows for every row of X, without K: more cost what sweeps do.
     MORE_ROWS = 100                  # Rows listed besides.
     HALVINGS = 40                    # Halvings of the interval of a threshold, at most.
     MOST_IDLE = 6                    # Idle rounds in a row after which a problem is given up.
@@ -58,6 +61,7 @@ cdef struct shared_work:
 
 cdef struct block_room:              # of a thread
     double *numbers
+    float *listed                    # (most, m) rows themselves, where there is no K
     Py_ssize_t *places
     Py_ssize_t most                  # rows that it has room for
 
@@ -100,8 +104,7 @@ cdef void evaluate(fit_room *at, double l2) noexcept nogil:
         farthest = max(farthest, fabs(of.z[i]))
     at.size = total
     square = max(square, 0.0)
-    error = ROUNDING_OF_SUMS * sqrt(rows.largest * square) if of.is_read else \
-        of.drift + ROUNDING_OF_SUMS * rows.largest * total
+    error = of.drift + ROUNDING_OF_SUMS * (sqrt(rows.largest * square) if of.is_read else rows.largest * total)
     w[0], w[1] = sqrt(square), 0
     best = multiple_of(&seen, w, at.u, LARGEST_SCALE, at.scratch)
     square += 2 * error * total
@@ -181,7 +184,8 @@ cdef void list_rows(fit_room *at) noexcept nogil:
     left[UP] = left[DOWN] = ROWS_PER_ROW * moved + MORE_ROWS - n_face
     left[BOTH], left[NOWHERE] = n_face, 0
     for i in range(UP, BOTH):
-        above[i] = threshold_of(at, <int> i, -NEAR * steepest - cold, 2 * steepest + 1, left[i])
+        # as far inside their bounds as the steepest is beyond: a longer list saves rounds and costs the block
+        above[i] = threshold_of(at, <int> i, -steepest - cold, 2 * steepest + 1, left[i])
     above[BOTH] = above[NOWHERE] = 0
     at.n_listed = 0
     for i in range(n):
@@ -194,25 +198,51 @@ cdef void list_rows(fit_room *at) noexcept nogil:
 
 # ---------------------------------------------------------------- a few rows
 
-cdef bint has_room(block_room *block, Py_ssize_t m) noexcept nogil:
+cdef bint has_room(block_room *block, Py_ssize_t m, Py_ssize_t width) noexcept nogil:
     # kept from block to block: fresh pages take as long as a block
     if m <= block.most:
         return True
     free(block.numbers)
     free(block.places)
     block.most = m + m / 4
-    block.numbers = <double *> malloc((2 * block.most + 8) * block.most * sizeof(double))
+    block.numbers = <double *> malloc((2 * block.most + 8 + width / 2 + 1) * block.most * sizeof(double))
     block.places = <Py_ssize_t *> malloc(block.most * sizeof(Py_ssize_t))
     if block.numbers == NULL or block.places == NULL:
         block.most = 0
+    block.listed = <float *> block.numbers + 2 * (2 * block.most + 8) * block.most
     return block.most > 0
+
+
+cdef void take_products(const fit_room *at, double *Q, float *single) noexcept nogil:
+    # Q (m, m) of the listed rows with each other; single (m, m) scratch
+    cdef const gram_rows *rows = at.rows
+    cdef const rows_view *X = rows.X
+    cdef Py_ssize_t m = at.n_listed, k, j, width, first
+    cdef const double *row
+    cdef float *listed = at.block.listed
+    if rows.K != NULL:
+        for k in range(m):
+            row = rows.K + at.listed[k] * rows.n
+            for j in range(m):
+                Q[k * m + j] = row[at.listed[j]]
+        return
+    width = X.n_features
+    for k in range(m):
+        first = at.listed[k] * X.row_stride
+        for j in range(width):
+            listed[k * width + j] = <float> (value_at(X, first + j * X.column_stride) - rows.mean[j])
+    # single = R R'   (m, m) = (m, width) (width, m)
+    syrk(NO_TRANS, m, width, 1, <const float *> listed, width, 0, single, m)
+    for k in range(m):
+        for j in range(k, m):
+            Q[k * m + j] = Q[j * m + k] = single[k * m + j] + rows.constant
 
 
 cdef bint solve_listed(fit_room *at, double enough) noexcept nogil:
     # False: there is no memory
     cdef gram_problem *of = at.of
-    cdef Py_ssize_t m = at.n_listed, k, j, i, n = at.rows.n
-    cdef const double *row
+    cdef const rows_view *X = at.rows.X
+    cdef Py_ssize_t m = at.n_listed, k, i, j, n = at.rows.n, width = 0 if at.rows.K != NULL else X.n_features
     cdef double *room
     cdef double *Q
     cdef double *low
@@ -221,22 +251,21 @@ cdef bint solve_listed(fit_room *at, double enough) noexcept nogil:
     cdef double *before
     cdef double step, y
     cdef gram_block block
-    if not has_room(at.block, m):
+    if not has_room(at.block, m, width):
         return False
     room = Q = at.block.numbers
     low = room + 2 * m * m
     high, ridge, before = low + m, low + 2 * m, low + 3 * m
     block.m, block.free, block.Q, block.factor, block.balance = m, at.rows.free, Q, room + m * m, 0
+    block.rounding = 0 if at.rows.K != NULL else 8 * FLT_EPSILON
     for i in range(n):
         block.balance += of.s[i]
     block.low, block.high, block.ridge = low, high, ridge
     block.s, block.p, block.ahead, block.level = before + m, before + 2 * m, before + 3 * m, before + 4 * m
     block.face = at.block.places
+    take_products(at, Q, <float *> block.factor)
     for k in range(m):
         i = at.listed[k]
-        row = at.rows.K + i * n
-        for j in range(m):
-            Q[k * m + j] = row[at.listed[j]]
         y = 1 if of.signed_weight[i] >= 0 else -1
         low[k], high[k] = (0 if y > 0 else -at.upper[i]), (at.upper[i] if y > 0 else 0)
         ridge[k] = at.ridge[i]
@@ -248,17 +277,23 @@ cdef bint solve_listed(fit_room *at, double enough) noexcept nogil:
         i, step = at.listed[k], block.s[k] - before[k]
         if step != 0:
             of.s[i] = block.s[k]
-            row_axpy(step, at.rows.K + i * n, of.z, n)
             at.size += fabs(step)
+            if at.rows.K != NULL:
+                row_axpy(step, at.rows.K + i * n, of.z, n)
+            else:
+                for j in range(width):
+                    of.v[j] += step * (value_at(X, i * X.row_stride + j * X.column_stride) - at.rows.mean[j])
     of.drift += ROUNDING_OF_SUMS * at.rows.largest * at.size
     return True
 
 
 # ---------------------------------------------------------------- one fit
 
-cdef void begin_anew(gram_problem *of, Py_ssize_t n) noexcept nogil:
-    memset(of.s, 0, n * sizeof(double))
-    memset(of.z, 0, n * sizeof(double))
+cdef void begin_anew(gram_problem *of, const gram_rows *rows) noexcept nogil:
+    memset(of.s, 0, rows.n * sizeof(double))
+    memset(of.z, 0, rows.n * sizeof(double))
+    if rows.K == NULL:
+        memset(of.v, 0, rows.X.n_features * sizeof(double))
     of.drift, of.l2, of.is_read = 0, 0, False
 
 
@@ -286,8 +321,8 @@ cdef void fit_problem(void *of, Py_ssize_t item, int thread) noexcept nogil:
     cdef shared_work *work = <shared_work *> of
     cdef gram_problem *problem = work.problems[item]
     cdef Py_ssize_t n = work.rows.n, i
-    cdef double cost, gap, best = INFINITY
-    cdef int rounds = 0, idle = 0
+    cdef double cost, gap
+    cdef int rounds = 0
     cdef fit_room at
     cdef double *room = <double *> malloc((6 * n + 1) * sizeof(double))
     at.listed = <Py_ssize_t *> malloc((n + 1) * sizeof(Py_ssize_t))
@@ -302,7 +337,9 @@ cdef void fit_problem(void *of, Py_ssize_t item, int thread) noexcept nogil:
             at.ridge[i] = work.bend / cost if cost > 0 else 0
         at.ridge[n] = work.bend
         rescale(&at, work.l2)
-        problem.proven = False
+        problem.proven = problem.waits = False
+        if work.rows.K != NULL or problem.l2 != work.l2:
+            problem.idle, problem.best = 0, INFINITY
         while True:
             evaluate(&at, work.l2)
             rounds += 1
@@ -310,21 +347,24 @@ cdef void fit_problem(void *of, Py_ssize_t item, int thread) noexcept nogil:
             if gap <= work.tol:
                 problem.proven = True
                 break
-            idle = 0 if gap < FALLEN * best else idle + 1
-            best = gap if idle == 0 else best
-            if rounds >= work.most_rounds or idle > MOST_IDLE:
+            problem.idle = 0 if gap < FALLEN * problem.best else problem.idle + 1
+            problem.best = gap if problem.idle == 0 else problem.best
+            if rounds >= work.most_rounds or problem.idle > MOST_IDLE:
                 break
             list_rows(&at)
-            if at.n_listed == 0:
+            if at.n_listed == 0 or (work.rows.K == NULL and at.n_listed * at.n_listed > MOST_PRODUCTS * n):
                 break
             if not solve_listed(&at, max(ENOUGH * work.tol * problem.dual,
                                          DEPTH * (problem.objective - problem.dual)) / work.l2):
                 work.out_of_memory = True
                 break
+            if work.rows.K == NULL:
+                problem.waits = True
+                break
         problem.rounds += rounds
         problem.l2 = work.l2
         if not isfinite(problem.objective):      # z has overflown, of which no other penalty should make anything
-            begin_anew(problem, n)
+            begin_anew(problem, work.rows)
     free(room)
     free(at.listed)
 
@@ -334,13 +374,25 @@ cdef class GramRows:
     the length of the mean from which rows are seen."""
 
     cdef gram_rows rows
-    cdef const double[:, ::1] K
+    cdef tuple keep
 
     def __init__(self, const double[:, ::1] K, bint balanced, double offset):
         must_fit(K.shape[0] == K.shape[1] and K.shape[0] > 0, "GramRows")
-        self.K = K
+        self.keep = (K,)
         self.rows.n, self.rows.K, self.rows.free = K.shape[0], &K[0, 0], balanced
         self.rows.offset, self.rows.largest = offset, float(np.max(np.diagonal(K)))
+
+
+def rows_without_products(Rows X, const double[::1] mean, double largest, bint balanced, bint constant):
+    """`GramRows` of dense rows ``X``, whose products are summed where they are listed, seen from ``mean``, 1 added if
+    there is a ``constant``; none is larger than ``largest``."""
+    cdef GramRows of = GramRows.__new__(GramRows)
+    must_fit(not X.sparse and X.view.n_rows > 0 and mean.shape[0] == X.view.n_features > 0, "rows_without_products")
+    of.keep = X, mean
+    of.rows.n, of.rows.K, of.rows.X, of.rows.mean = X.view.n_rows, NULL, &X.view, &mean[0]
+    of.rows.constant, of.rows.free, of.rows.largest = constant, balanced, largest
+    of.rows.offset = float(np.linalg.norm(mean))
+    return of
 
 
 cdef class GramProblem:
@@ -349,20 +401,23 @@ cdef class GramProblem:
     cdef gram_problem at
     cdef const double[::1] signed_weight
     cdef double[::1] hint
-    cdef readonly object s, z        # (n,) signed dual variables, and K s
+    cdef readonly object s, z, v     # (n,) signed dual variables, and K s; (n_features,) sums of s x, without K
 
-    def __init__(self, const double[::1] signed_weight, double[::1] hint):
+    def __init__(self, const double[::1] signed_weight, double[::1] hint, Py_ssize_t n_features=0):
         cdef Py_ssize_t n = signed_weight.shape[0]
-        cdef double[::1] s = np.zeros(n), z = np.zeros(n)
-        self.signed_weight, self.hint, self.s, self.z = signed_weight, hint, s.base, z.base
+        cdef double[::1] s = np.zeros(n), z = np.zeros(n), v = np.zeros(n_features)
+        self.signed_weight, self.hint, self.s, self.z, self.v = signed_weight, hint, s.base, z.base, v.base
         self.at.signed_weight, self.at.hint, self.at.s, self.at.z = &signed_weight[0], &hint[0], &s[0], &z[0]
+        self.at.v = &v[0] if n_features > 0 else NULL
         self.at.cost = 1 / float(np.sum(np.abs(signed_weight)))
 
     def take(self, const double[::1] z):
         """K s, summed anew."""
         must_fit(z.shape[0] == self.signed_weight.shape[0], "take")
         self.z[:] = z
-        self.at.drift, self.at.is_read = 0, True
+        self.at.is_read = True
+        if self.at.v == NULL:
+            self.at.drift = 0
 
     @property
     def objective(self):
@@ -387,6 +442,11 @@ cdef class GramProblem:
         return bool(self.at.proven)
 
     @property
+    def waits(self):
+        """For K s to be read, as s has changed."""
+        return bool(self.at.waits)
+
+    @property
     def rounds(self):
         return self.at.rounds
 
@@ -405,7 +465,8 @@ def solve_problems(GramRows rows, list problems, loss, double l2, double tol, in
     if work.problems == NULL or work.blocks == NULL:
         raise MemoryError
     for k, problem in enumerate(problems):
-        must_fit(problem.signed_weight.shape[0] == rows.rows.n, "solve_problems")
+        must_fit(problem.signed_weight.shape[0] == rows.rows.n
+                 and (rows.rows.K != NULL or problem.v.shape[0] == rows.rows.X.n_features), "solve_problems")
         work.problems[k] = &problem.at
     with nogil:
         share_out(fit_problem, &work, n, n_threads)

@@ -11,7 +11,7 @@ from cmargin._runtime.aligned import aligned_throughout
 from cmargin.data.arrays import dense, squares
 from cmargin.data.memory.class_columns import ClassColumns
 from cmargin.data.memory.dual_rows import DualRows
-from cmargin.data.memory.gram_rows import GramMatrix
+from cmargin.data.memory.gram_rows import GramMatrix, ListedProducts
 from cmargin.data.memory.joint_rows import JointRows
 from cmargin.data.memory.lane_rows import LaneRows
 from cmargin.data.memory.one_class_rows import OneClassRows
@@ -116,6 +116,10 @@ class MemorySource(Described):
             found[few] = self.X[few] @ W
         return found
 
+    def weighted_sums(self, S):
+        """(B, m) S X of weights of dense rows (B, n), float64."""
+        return sum((S[:, few] @ self.X[few] for few in self._few_rows()), np.zeros((len(S), self.n_features)))
+
     def sums_of_squares(self, h):
         """(m, B) sums over the rows of h_i x_ij^2, h (n, B)."""
         if self.sparse:
@@ -165,8 +169,8 @@ class MemorySource(Described):
     def dual_rows(self, intercept, free, weights, l2, loss):
         return DualRows(self.unrepeated(), intercept, free, weights, l2, loss)
 
-    def gram_matrix(self, intercept, free):
-        return GramMatrix(self, intercept, free)
+    def gram_matrix(self, intercept, free, whole=True):
+        return (GramMatrix if whole else ListedProducts)(self, intercept, free)
 
     def one_class_rows(self, weights, nu, least):
         return OneClassRows(self.unrepeated(), weights, nu, least)

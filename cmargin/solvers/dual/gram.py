@@ -38,7 +38,7 @@ class ByGram:
         """(p,) a new array."""
         gram, scale, b, s = self.part
         with single_threaded_blas():
-            return gram.weights(np.array([scale]), np.array([b]), *gram.sums(s))[0]
+            return gram.weights(np.array([scale]), np.array([b]), *gram.sums(s[None]))[0]
 
     @property
     def primal_parts(self):
@@ -99,6 +99,42 @@ def solve_once(gram, labels, weights, loss, l2, settings, n_threads, hear):
         for c, one, w in zip(some, problems, W, strict=True):
             if one.proven:
                 hear(c, one, w)
+
+
+def solve_by_listed_rows(listed, labels, weights, loss, l2, settings, n_threads, hear):
+    """The same by `ListedProducts` ``listed`` in place of their Gram matrix; a round of many problems is a read."""
+    for lo in range(0, len(labels), PROBLEMS_AT_ONCE):
+        some = range(lo, min(len(labels), lo + PROBLEMS_AT_ONCE))
+        problems = at_work = listed.problems(np.stack([labels.signed_weight(c, weights) for c in some]))
+        for _ in range(int(min(MOST_ROUNDS, settings.max_passes))):
+            if not solve_round(listed, at_work, loss, l2, settings, n_threads):
+                return
+            at_work = [one for one in at_work if one.waits]
+            if not at_work:
+                break
+            with np.errstate(over="ignore", invalid="ignore"):
+                listed.take_products(at_work, *sums_of(at_work))
+        V, sums = sums_of(problems)
+        W = listed.weights(np.array([one.scale for one in problems]), np.array([one.b for one in problems]), V, sums)
+        for c, one, w in zip(some, problems, W, strict=True):
+            if one.proven:
+                hear(c, one, w)
+
+
+def solve_round(listed, problems, loss, l2, settings, n_threads):
+    """Evaluate ``problems`` and solve those that are not proven in the rows that they list; False: time is over."""
+    for lo in range(0, len(problems), PROBLEMS_A_SLICE):
+        if settings.clock.late or (settings.between is not None and settings.between()):
+            return False
+        solve_problems(listed.rows, problems[lo:lo + PROBLEMS_A_SLICE], loss.name, l2, settings.tol, MOST_ROUNDS,
+                       n_threads)
+        give_way()
+    return True
+
+
+def sums_of(problems):
+    """(n_problems, m), (n_problems,) sums of s x and of s, as `ListedProducts` keep them."""
+    return np.stack([one.v for one in problems]), np.array([one.s.sum() for one in problems])
 
 
 def solve_side_by_side(gram, problems, loss, l2, settings, n_threads):
