@@ -2,7 +2,7 @@
 
     python asv_benches/compare_labels.py [--data FOLDER] [--sets bibtex delicious eurlex] [--turns 5] [--threads 1]
                                          [--labels N] [--seed 0] [--prune True 0.03] [--peers linearsvc libmultilabel
-                                         omikuji]
+                                         omikuji] [--loss squared_hinge] [--C 1]
 
 Squared hinge, C = 1, rows of length 1, certified 1e-3; LinearSVC with its defaults but tol=0.1. Processor time, the
 median of turns that all take one after the other in one process; and reads of X per label, which no machine changes.
@@ -10,7 +10,9 @@ median of turns that all take one after the other in one process; and reads of X
 LibMultiLabel's one-vs-rest with its defaults, and Omikuji with its own, which are three trees; its data go through a
 file, whose reading counts. The size of a model is that of its weights, of Omikuji's that of its folder.
 ``eurlex``: a made-up set of EUR-Lex's shape, 15,500 rows of 5,000 tf-idf columns with some 230 entries each, 3,956
-labels in power law, 5 a row; LinearSVC is timed on one label in a hundred of it. ``--labels``: no more than so many.
+labels in power law, 5 a row; LinearSVC is timed on one label in a hundred of it. ``dense-22-2000-294``,
+``sparse-153-13000-500``: made up, of so many labels, rows and columns, which are correlated, or 12 entries a row.
+``tinyimagenet``: 15,000 of its rows / 255, its 200 classes as labels. ``--labels``: no more than so many.
 """
 
 import argparse
@@ -54,13 +56,45 @@ def made_up(seed, n=15_500, n_test=2000, m=5000, n_labels=3956, per_row=5):
     return X[:n], Y[:n].astype(np.int8), X[n:], Y[n:].astype(np.int8)
 
 
-def read(name, options):
-    if name == "eurlex":
-        return made_up(options.seed)
-    sys.path.insert(0, str(options.data))
-    from load import load
+def drawn(seed, kind, n_labels, n, m, n_test=2000):
+    """Labels in power law, by noisy directions, of dense rows with common factors or binary ones of 12 entries."""
+    rng, total = np.random.default_rng(seed), n + n_test
+    if kind == "dense":
+        X = rng.standard_normal((total, m)) + rng.standard_normal((total, 10)) @ rng.standard_normal((10, m))
+    else:
+        usual = np.arange(1, m + 1) ** -0.7
+        places = rng.choice(m, (total, 12), p=usual / usual.sum())
+        X = sp.csr_matrix((np.ones(12 * total), places.ravel(), np.arange(0, 12 * total + 1, 12)), shape=(total, m))
+        X.sum_duplicates()
+        X.data[:] = 1
+    scores = X @ rng.standard_normal((m, n_labels)) / np.sqrt(m if kind == "dense" else 12)
+    scores += rng.standard_normal(scores.shape)
+    share = 0.3 * np.arange(1, n_labels + 1) ** -0.7
+    Y = sp.csr_matrix([column > np.quantile(column, 1 - part) for column, part in zip(scores.T, share, strict=True)]).T
+    Y = Y.tocsr().astype(np.int8)
+    return X[:n], Y[:n], X[n:], Y[n:]
 
-    return load(name, dtype=float)
+
+def read(name, options):
+    """X, labels, and those of test rows; rows of length 1."""
+    if name == "eurlex":
+        X, Y, X_test, Y_test = made_up(options.seed)
+    elif "-" in name:
+        kind, *sizes = name.split("-")
+        X, Y, X_test, Y_test = drawn(options.seed, kind, *map(int, sizes))
+    else:
+        sys.path.insert(0, str(options.data))
+        from load import load
+
+        X, Y, X_test, Y_test = load(name, dtype=float)
+    if name == "tinyimagenet":
+        some, Y, Y_test = np.random.default_rng(0).permutation(len(X))[:15_000], *map(indicator, (Y, Y_test))
+        return X[some] / 255, Y[some], X_test / 255, Y_test
+    return normalize(X), Y, normalize(X_test), Y_test
+
+
+def indicator(y):
+    return sp.csr_matrix(y[:, None] == np.arange(y.max() + 1), dtype=np.int8)
 
 
 def timed(fit):
@@ -69,8 +103,8 @@ def timed(fit):
     return process_time() - start, perf_counter() - wall
 
 
-def one_by_one(X, Y, labels):
-    return [LinearSVC(tol=0.1).fit(X, Y[:, [c]].toarray().ravel()) for c in labels]
+def one_by_one(X, Y, labels, options):
+    return [LinearSVC(tol=0.1, C=options.C, loss=options.loss).fit(X, Y[:, [c]].toarray().ravel()) for c in labels]
 
 
 def scores_of(models, labels, X, n_labels):
@@ -91,11 +125,11 @@ class LinearSVCs:
 
     name = "LinearSVC"
 
-    def __init__(self, labels, n_labels):
-        self.labels, self.n_labels = labels, n_labels
+    def __init__(self, labels, n_labels, options):
+        self.labels, self.n_labels, self.options = labels, n_labels, options
 
     def fit(self, X, Y):
-        self.models = one_by_one(X, Y, self.labels)
+        self.models = one_by_one(X, Y, self.labels, self.options)
 
     def scores(self, X):
         return scores_of(self.models, self.labels, X, self.n_labels)
@@ -156,9 +190,9 @@ class Omikuji:
 
 
 class Ours:
-    def __init__(self, n_threads, **more):
+    def __init__(self, options, **more):
         self.name = f"SmSVM, prune={more['prune']}" if more else "SmSVM"
-        self.model = SmSVMClassifier(C=1.0, loss="squared_hinge", tol=1e-3, n_jobs=n_threads, **more)
+        self.model = SmSVMClassifier(C=options.C, loss=options.loss, tol=1e-3, n_jobs=options.threads, **more)
 
     def fit(self, X, Y):
         self.model.fit(X, Y)
@@ -172,16 +206,14 @@ class Ours:
 
 def compare(name, options):
     X, Y, X_test, Y_test = read(name, options)
-    X, X_test = normalize(X), normalize(X_test)
     Y, Y_test = Y.tocsc()[:, :options.labels], Y_test.tocsc()[:, :options.labels]
     n_labels = Y.shape[1]
     met = np.flatnonzero(np.diff(Y.indptr))
     labels = met[::100] if name == "eurlex" else met
-    makers = {"linearsvc": lambda: LinearSVCs(labels, n_labels),
+    makers = {"linearsvc": lambda: LinearSVCs(labels, n_labels, options),
               "libmultilabel": lambda: LibMultiLabel(options.threads),
               "omikuji": lambda: Omikuji(options.threads, n_labels)}
-    methods = [Ours(options.threads), *(Ours(options.threads, prune=share, coef_dtype="float32")
-                                        for share in options.prune)]
+    methods = [Ours(options), *(Ours(options, prune=share, coef_dtype="float32") for share in options.prune)]
     methods += [makers[peer]() for peer in options.peers if peer == "linearsvc" or find_spec(peer)]
     seconds, walls = ({method.name: [] for method in methods} for _ in range(2))
     for _ in range(options.turns):
@@ -208,6 +240,8 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--labels", type=int)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--loss", choices=["hinge", "squared_hinge"], default="squared_hinge")
+    parser.add_argument("--C", type=float, default=1.0)
     parser.add_argument("--prune", type=lambda text: text == "True" or float(text), nargs="*", default=[True, 0.03])
     parser.add_argument("--peers", nargs="*", default=["linearsvc", "libmultilabel", "omikuji"])
     options = parser.parse_args()

@@ -11,8 +11,8 @@ from cmargin.solvers.explain import sentence
 from cmargin.solvers.newton.label_batches import most_steps, solve_together
 from cmargin.solvers.plan import Outcome, next_stage
 
-READS_OF_GRAM = 2.0            # of X: its Gram matrix, and what is proven on the rows themselves; without it, those that
-                               # say which rows are listed first
+READS_OF_GRAM = 2.0            # of X: its Gram matrix, and what is proven on the rows themselves; without it those of
+                               # which rows are listed first
 
 
 def solve_all_together(fit):

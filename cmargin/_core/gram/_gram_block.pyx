@@ -23,7 +23,6 @@ cdef enum:
     MOST_PAIRS = 100             # Steps by pairs for every row of the block, at most.
 
 # Steps by pairs, for every row between its bounds, before a face is solved: a factor costs n^3/3, a step n.
-# After each face pairs take their turn, as a face goes no farther than the first bound.
 cdef double PAIRS = 3
 cdef double SINGULAR = 1e-12     # Part of the largest diagonal entry that is added to all, where rows are copies.
 
@@ -137,12 +136,13 @@ cdef inline double curvature_along(const gram_block *at, Py_ssize_t k, Py_ssize_
     return curvature
 
 
-cdef void face_step(gram_block *at) noexcept nogil:
+cdef bint face_step(gram_block *at) noexcept nogil:
+    # True: a row has met its bound, and there is another face
     cdef Py_ssize_t n = rows_of_face(at), k, j, first = -1
     cdef double largest = 0, multiplier = 0, part, of_ones = 0, of_slopes = 0, step = 1, room, gain = 0, curvature = 0
     cdef double *row
     if n < 1 + at.free:
-        return
+        return False
     for k in range(n):
         largest = max(largest, at.Q[at.face[k] * at.m + at.face[k]])
     for k in range(n):
@@ -152,7 +152,7 @@ cdef void face_step(gram_block *at) noexcept nogil:
         row[k] += at.ridge[at.face[k]] + max(SINGULAR, at.rounding) * largest
         at.ahead[k], at.level[k] = at.p[at.face[k]], 1
     if potrf(n, at.factor) != 0:
-        return
+        return False
     potrs(n, 1, at.factor, at.ahead)
     if at.free:
         potrs(n, 1, at.factor, at.level)
@@ -170,7 +170,7 @@ cdef void face_step(gram_block *at) noexcept nogil:
         gain += at.ahead[k] * (at.p[at.face[k]] - multiplier)
         curvature += at.ahead[k] * curvature_along(at, k, n)
     if not (gain > 0 and curvature < INFINITY):
-        return
+        return False
     step = gain / curvature if curvature > 2 * gain else 1
     for k in range(n):
         j, part = at.face[k], at.ahead[k]
@@ -182,6 +182,7 @@ cdef void face_step(gram_block *at) noexcept nogil:
         move(at, j, step * at.ahead[k])
         if k == first:
             at.s[j] = at.high[j] if at.ahead[k] > 0 else at.low[j]
+    return first >= 0
 
 
 cdef inline bint is_enough(const gram_block *at, double top, double bottom, double enough) noexcept nogil:
@@ -189,7 +190,8 @@ cdef inline bint is_enough(const gram_block *at, double top, double bottom, doub
 
 
 cdef Py_ssize_t solve_block(gram_block *at, double enough) noexcept nogil:
-    cdef Py_ssize_t done = 0, since = 0, up, n_face = 0
+    # first one face between steps by pairs, which cost less than the many that end at a bound; then ever more of them
+    cdef Py_ssize_t done = 0, since = 0, up, n_face = 0, n_faces, most_faces = 1
     cdef double top, bottom
     while True:
         up = steepest(at, &top, &bottom)
@@ -197,8 +199,10 @@ cdef Py_ssize_t solve_block(gram_block *at, double enough) noexcept nogil:
         if since >= PAIRS * n_face:
             if is_enough(at, top, bottom, enough) or done > MOST_PAIRS * at.m:
                 return done
-            face_step(at)
-            since = 0
+            n_faces = 0
+            while n_faces < most_faces and face_step(at):
+                n_faces += 1
+            since, most_faces = 0, min(2 * most_faces, at.m)
             steepest(at, &top, &bottom)
             if is_enough(at, top, bottom, enough):
                 return done
