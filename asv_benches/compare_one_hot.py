@@ -75,7 +75,7 @@ def sweep(X, y):
     rows = open_rows(X).dual_rows(True, False, None, 1e-4, Loss("hinge")).row_pass(y)
     sweeps = DualSweeps(rows, np.zeros(len(y)), np.zeros(X.shape[1] + 1), np.arange(4, dtype=np.uint64) + 1, np.inf)
     start = process_time()
-    sweeps.run(5, 1e-12, 1e15, 1e15, np.inf)
+    sweeps.run(5, 1e-12, 1e15, 1e15)
     return (process_time() - start) / (sweeps.rows_read * X.nnz / len(y))
 
 

@@ -112,9 +112,9 @@ DUAL_FROM_NEWTON_READS = (40, 20)        # reads of X
 # The dual is given up after this part of Newton's price (smsvm.md, "Dense rows"); that of a smooth loss is tried where
 # it is foreseen to cost no more than this part (asv_benches/compare_dual.py).
 DUAL_SHARE = 0.6                 # share of Newton's price
-# On trial the dual is asked for its rate after this part of the reads that it may take (smsvm.md, "The trial goes by
-# the gap's own rate").
-DUAL_TRIAL_SHARE = 0.07          # share of the reads allowed
+# On trial, which is what the dual of a loss with kinks and that of alike rows are, it is asked for its rate after this
+# part of the reads that it may take (smsvm.md, "One rule for all trials").
+DUAL_TRIAL_SHARE = 0.15          # share of the reads allowed
 # A trial of the dual on which hardly a row has come to rest is left after this part of the reads before its first
 # check, without the check (smsvm.md, "Few columns").
 DUAL_HOPELESS_FROM = 0.6         # share of the reads before the first check

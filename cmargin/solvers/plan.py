@@ -317,8 +317,8 @@ def dual_first(stats, problem, settings, outcome_of):
         why = f"Newton's method {priced}"
     limit = f"after {reads:.3g} reads Newton's method takes over" if np.isfinite(reads) else ""
     return Stage("dual", why, limit, start="warm" if problem.warm else "zero", reads=reads,
-                 on_trial=chooses and ((not stats.sparse and (reduced or not smooth)) or rows_are_alike(outcome_of)
-                                       or (problem.loss.sides is not None and np.isfinite(price))),
+                 on_trial=chooses and np.isfinite(reads) and (
+                     rows_are_alike(outcome_of) or (np.isfinite(price) and (reduced or not smooth))),
                  first_check=cost.NARROW_FIRST_CHECK if narrow else np.inf)
 
 

@@ -123,7 +123,7 @@ def swept(X, y, kind):
     source.rows = kind(X)
     a, w = np.zeros(len(y)), np.zeros(source.n_features + 1)
     rows = source.dual_rows(True, False, None, 1e-3, Loss("hinge")).row_pass(y)
-    DualSweeps(rows, a, w, np.arange(4, dtype=np.uint64) + 3, np.inf).run(5, 1e-9, 1e9, 1e9, np.inf)
+    DualSweeps(rows, a, w, np.arange(4, dtype=np.uint64) + 3, np.inf).run(5, 1e-9, 1e9, 1e9)
     return a.tobytes(), w.tobytes()
 
 

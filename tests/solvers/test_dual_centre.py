@@ -62,7 +62,7 @@ def test_sweeps_beside_a_centre_equal_the_twin(loss, free, patience, sweeps_made
         if number >= 17 > patience and len(order) * X.nnz / n > 3 * (n + m):
             a, w, moves, _ = naive_dual.best_move(Z, y, box, moves, before, w_before, a, w, part=at.part)
         added, w = at.move(seen, naive_dual.gain(a, shared.ridge).sum(), rows.bias * (a @ y), w)
-        assert sweeps.run(1, 0.0, np.inf, np.inf, np.inf)[1] == 1
+        assert sweeps.run(1, 0.0, np.inf, np.inf)[1] == 1
         sweeps.bounds = -np.inf, np.inf                        # no row leaves
         np.testing.assert_allclose(mine_a, a, atol=1e-8)
         np.testing.assert_allclose(mine_w, w, atol=1e-8)

@@ -82,13 +82,14 @@ def best_move(Z, y, box, moves, before, w_before, a, w, target=1.0, part=1.0):
 
 
 def balanced(y, upper, a):
-    """a with sum a y = 0: the heavier class gives way in proportion, its rows on the face first."""
+    """a with sum a y = 0: rows on the face give way in proportion, of both classes, then others of the heavier one."""
     a, missing = a.copy(), abs(a @ y)
-    mine = y == np.sign(a @ y)
-    for rows in (mine & (a > 0) & (a < upper), mine & (a > 0)):
-        there = a[rows].sum()
+    mine, face = y == np.sign(a @ y), (a > 0) & (a < upper)
+    for rows in (face & (mine | np.isfinite(upper)), mine & (a > 0)):
+        given = np.where(mine, a, upper - a)[rows]
+        there = given.sum()
         taken = min(missing, there)
-        a[rows] -= a[rows] * (taken / there if there > 0 else 0)
+        a[rows] -= np.where(mine, 1, -1)[rows] * given * (taken / there if there > 0 else 0)
         missing -= taken
     return a
 

@@ -37,7 +37,6 @@ cdef struct dual_state:
     bint gives_up                # with "left" rather than "max_passes"
     double trial                 # of the limit, after which it leaves where the gap does not fall fast enough
     double first_evaluation      # reads after which there is an evaluation, if there has been none
-    double hopeless              # reads of CSR rows: it gives up where the sweeps seem to need more
     double hopeless_from         # part of `first_evaluation`, before which it is not left as hopeless
     double largest               # multiple of w
     bint pauses                  # after every evaluation
@@ -63,6 +62,7 @@ cdef void dual_work(void *of, double until) noexcept nogil
 
 # from w = 0, from the point that lies in sweeps.w, or from the dual variables in sweeps.a too; after a pause; with a
 # last evaluation
+cdef void begin_at_intercept(dual_state *at) noexcept nogil
 cdef void dual_begin(dual_state *at, bint from_w, bint from_a) noexcept nogil
 cdef void dual_resume(dual_state *at) noexcept nogil
 cdef void dual_leave(dual_state *at, dual_status status) noexcept nogil

@@ -9,7 +9,7 @@ dual value at a, or with a free intercept at a balanced a near it. The method it
 use, in `cmargin.solvers.dual.dual_newton`.
 """
 
-from libc.math cimport INFINITY, log
+from libc.math cimport log
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -21,7 +21,7 @@ from cmargin._core.rows._dual_centre cimport centre_at, sum_behind
 from cmargin._core.rows._dual_evaluate cimport balance_part, begin_balancing, best_multiple, multiple_of
 from cmargin._core.rows._dual_rows cimport add_listed, add_rest, dual_products, gain_of, pointed_to, reads_of, target_of
 from cmargin._core.rows._dual_sweeps cimport (
-    AN_EVALUATION, SWEEPS_PER_EVALUATION, TO_GIVE_UP, begin_call, call_part, choose_rows, dual_sweeps, take_sums,
+    AN_EVALUATION, SWEEPS_PER_EVALUATION, begin_call, call_part, choose_rows, dual_sweeps, take_sums,
 )
 from cmargin._core.util._clock cimport seconds
 from cmargin._core.util._history cimport history_row
@@ -92,14 +92,25 @@ cdef void dual_begin(dual_state *at, bint from_w, bint from_a) noexcept nogil:
         sweep_on(at)
 
 
+cdef void begin_at_intercept(dual_state *at) noexcept nogil:
+    # the best one without columns, for which no row is read
+    cdef Py_ssize_t n = at.rows.n, i
+    cdef double *u = <double *> malloc(4 * n * sizeof(double))
+    if u == NULL:
+        give_up_for_memory(at)
+        return
+    for i in range(n):
+        u[i] = target_of(at.rows, i)
+    at.sweeps.w[at.rows.m] = multiple_of(at.rows, at.sweeps.w, u, 0, u + n).shift / at.rows.bias
+    free(u)
+
+
 cdef void sweep_on(dual_state *at) noexcept nogil:
-    # dense rows get all their reads, as gaps that rise mislead
-    cdef double hopeless = INFINITY if at.rows.source.X.starts == NULL else at.hopeless
     cdef double allowed = at.limit if at.history_rows > 0 else min(at.limit, at.hopeless_from * at.first_evaluation + 1)
     at.stage = SWEEPS
     begin_call(at.sweeps, SWEEPS_PER_EVALUATION - at.since % SWEEPS_PER_EVALUATION, at.stop.tol,
                max(1.0, <double> <Py_ssize_t> (SLICE / entries_of_a_row(at))),
-               (allowed - reads_of(at.rows) - 1) * at.rows.n_source, hopeless * at.rows.n_source)
+               (allowed - reads_of(at.rows) - 1) * at.rows.n_source)
 
 
 cdef void after_sweeps(dual_state *at) noexcept nogil:
@@ -109,8 +120,6 @@ cdef void after_sweeps(dual_state *at) noexcept nogil:
     if is_hopeless(at):
         at.status, at.stage = LEFT, ENDED
         return
-    if sweeps.wish == TO_GIVE_UP:
-        at.limit = reads_of(at.rows)                     # as far as it goes
     go_on_or_evaluate(at)
 
 

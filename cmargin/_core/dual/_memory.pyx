@@ -9,7 +9,8 @@ from libc.stdlib cimport free
 from cmargin._core.linalg._blas cimport dot
 from cmargin._core.newton._asking cimport Worker
 from cmargin._core.dual._driver cimport (
-    ENDED, PAUSED, RUNNING, WAITING, dual_begin, dual_leave, dual_resume, dual_state, dual_status, dual_work,
+    ENDED, PAUSED, RUNNING, WAITING, begin_at_intercept, dual_begin, dual_leave, dual_resume, dual_state, dual_status,
+    dual_work,
 )
 from cmargin._core.newton._state cimport HISTORY_COLUMNS
 from cmargin._core.rows._dual_rows cimport DualBlocks, reads_of
@@ -37,7 +38,7 @@ cdef class DualDriver(Worker):
     cdef object best_w, best_v
 
     def __init__(self, DualBlocks rows, problem, settings, Py_ssize_t n_result, uint64_t[::1] stream, double limit,
-                 bint gives_up, double hopeless, double trial, double first_evaluation, double hopeless_from,
+                 bint gives_up, double trial, double first_evaluation, double hopeless_from,
                  double patience, double largest, column=None):
         cdef dual_state *at = &self.at
         cdef double[::1] best_w = np.zeros(n_result), best_v = np.zeros(rows.rows.m + 1)
@@ -49,7 +50,7 @@ cdef class DualDriver(Worker):
         take_rule(&at.stop, settings)
         at.pauses = settings.pauses
         at.limit, at.gives_up, at.trial, at.largest = limit, gives_up, trial, largest
-        at.hopeless, at.first_evaluation, at.hopeless_from = hopeless, first_evaluation, hopeless_from
+        at.first_evaluation, at.hopeless_from = first_evaluation, hopeless_from
         at.best_w, at.objective, at.best_dual, at.gap = &best_w[0], INFINITY, 0, INFINITY
         at.status, at.leaving, at.stage, at.started = RUNNING, RUNNING, WAITING, seconds()
         self.task.of, self.task.work = at, dual_work
@@ -65,13 +66,17 @@ cdef class DualDriver(Worker):
 
     # ------------------------------------------------------------ the way
 
-    def begin(self, w=None, a=None):
+    def begin(self, w=None, a=None, bint at_intercept=False):
         """From 0, or from the point ``w`` (m + 1,) as rows seen from their mean have it; with ``a`` (n,), from these
-        dual variables, of which w needs to have the intercept alone."""
+        dual variables, of which w needs to have the intercept alone; ``at_intercept``: from the best intercept alone.
+        """
         if w is not None:
             self.w[:] = w
         if a is not None:
             self.a[:] = a
+        if at_intercept:
+            begin_at_intercept(&self.at)
+            self.look_for_trouble()
         dual_begin(&self.at, w is not None, a is not None)
         self.look_for_trouble()
 

@@ -21,7 +21,7 @@ cdef best_multiple multiple_of(const dual_rows *rows, const double *w, const dou
                                double *room) noexcept nogil          # room (3 n,)
 
 
-# ---- dual variables with sum a y = 0: those of the heavier class give way, on the face first
+# ---- dual variables with sum a y = 0: those on the face give way, of both classes, then others of the heavier one
 
 cdef struct balancing:
     double *a                        # (n,) a copy that is changed, and

@@ -160,16 +160,24 @@ cdef best_multiple multiple_of(const dual_rows *rows, const double *w, const dou
 
 # ---------------------------------------------------------------- a balanced point near a
 
-cdef inline bint gives(const balancing *by, const dual_rows *rows, Py_ssize_t i) noexcept nogil:
-    return (rows.signed_weight[i] >= 0) == by.heavier and by.a[i] > 0 and (not by.face or by.a[i] < rows.upper[i])
+cdef inline bint is_heavier(const balancing *by, const dual_rows *rows, Py_ssize_t i) noexcept nogil:
+    return (rows.signed_weight[i] >= 0) == by.heavier
+
+
+cdef inline double given_by(const balancing *by, const dual_rows *rows, Py_ssize_t i) noexcept nogil:
+    # what row i can give: its own a, or of the other class what is left to its bound, which is as good on the face
+    if by.face and not 0 < by.a[i] < rows.upper[i]:
+        return 0
+    if is_heavier(by, rows, i):
+        return by.a[i]
+    return rows.upper[i] - by.a[i] if by.face and rows.upper[i] < INFINITY else 0
 
 
 cdef void ask_for(balancing *by, const dual_rows *rows, bint face) noexcept nogil:
     cdef Py_ssize_t i
     by.face, by.there, by.taken, by.at = face, 0, 0, 0
     for i in range(rows.n):
-        if gives(by, rows, i):
-            by.there += by.a[i]
+        by.there += given_by(by, rows, i)
 
 
 cdef void begin_balancing(balancing *by, const dual_rows *rows, double balance) noexcept nogil:
@@ -187,14 +195,13 @@ cdef bint balance_part(balancing *by, dual_rows *rows, Py_ssize_t most) noexcept
         i = by.at
         by.at += 1
         most -= 1
-        if gives(by, rows, i):
-            part = by.a[i] * min(1.0, by.missing / by.there)
-            by.a[i] -= part
-            if part > 0:
-                by.taken += part
-                by.removed += part if by.heavier else -part
-                rows.n_read += 1
-                add_row(-part if by.heavier else part, &rows.source, row_of(rows, i), by.w)
+        part = given_by(by, rows, i) * min(1.0, by.missing / by.there)
+        if part > 0:
+            by.a[i] = by.a[i] - part if is_heavier(by, rows, i) else min(by.a[i] + part, rows.upper[i])
+            by.taken += part
+            by.removed += part if by.heavier else -part
+            rows.n_read += 1
+            add_row(-part if by.heavier else part, &rows.source, row_of(rows, i), by.w)
     by.missing -= by.taken
     if by.face and (not by.there > 0 or by.missing > 1e-15 * by.there):
         ask_for(by, rows, False)

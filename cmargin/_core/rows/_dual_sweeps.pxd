@@ -15,7 +15,7 @@ cdef enum:
     LONGEST_NAP = 7                  # sweeps that a row at its bound may be left out of, until the next evaluation
 
 cdef enum wish_id:
-    ANOTHER_SWEEP, AN_EVALUATION, TO_GIVE_UP
+    ANOTHER_SWEEP, AN_EVALUATION
 
 
 cdef struct dual_sweeps:
@@ -61,7 +61,6 @@ cdef struct dual_sweeps:
     double tol
     double slice_rows
     double allowed
-    double hopeless
     Py_ssize_t done                  # sweeps that ended
     Py_ssize_t rows_read
     Py_ssize_t worked
@@ -78,8 +77,7 @@ cdef class DualSweeps:
 
 
 # at most so many sweeps until something else is wished for; `call_part` until it answers that the call has ended
-cdef void begin_call(dual_sweeps *at, Py_ssize_t at_most, double tol, double slice_rows, double allowed,
-                     double hopeless) noexcept nogil
+cdef void begin_call(dual_sweeps *at, Py_ssize_t at_most, double tol, double slice_rows, double allowed) noexcept nogil
 cdef bint call_part(dual_sweeps *at, Py_ssize_t most) noexcept nogil
 
 cdef void choose_rows(dual_sweeps *at, const double *u) noexcept nogil

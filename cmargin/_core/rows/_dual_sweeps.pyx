@@ -34,7 +34,7 @@ cdef double ENOUGH = 0.7             # part of the tolerance: a sweep's gap at w
 
 SWEEPS = SWEEPS_PER_EVALUATION
 # what a call ends with
-WISHES = {"another sweep": ANOTHER_SWEEP, "an evaluation": AN_EVALUATION, "to give up": TO_GIVE_UP}
+WISHES = {"another sweep": ANOTHER_SWEEP, "an evaluation": AN_EVALUATION}
 
 
 cdef class DualSweeps:
@@ -109,14 +109,14 @@ cdef class DualSweeps:
     def bounds(self, bounds):
         self.at.low, self.at.high = bounds
 
-    def run(self, Py_ssize_t at_most, double tol, double slice_rows, double allowed, double hopeless):
+    def run(self, Py_ssize_t at_most, double tol, double slice_rows, double allowed):
         """Sweep until something else is wished for: one of WISHES, and the sweeps ended, at most ``at_most``.
 
         The call ends after ``slice_rows`` rows, in the middle of a sweep where it is. ``allowed``: rows that may be
-        read; a call's first sweep is made all the same. ``hopeless``: rows to read from which on it wishes to give up.
+        read; a call's first sweep is made all the same.
         """
         with nogil:
-            begin_call(&self.at, at_most, tol, slice_rows, allowed, hopeless)
+            begin_call(&self.at, at_most, tol, slice_rows, allowed)
             while call_part(&self.at, self.at.rows.n):
                 pass
         return self.at.wish, self.at.done
@@ -135,7 +135,7 @@ cdef class DualSweeps:
         return out.base
 
     def balanced(self):
-        """a with sum a y = 0, and its w: rows of the heavier class give way, those on the face first."""
+        """a with sum a y = 0, and its w: rows on the face give way, of both classes, then others of the heavier."""
         cdef double[::1] a = self.arrays[0].copy(), w = self.arrays[1].copy()
         cdef balancing by
         by.a, by.w = &a[0], &w[0]
@@ -172,9 +172,8 @@ cdef class DualSweeps:
 
 # ---------------------------------------------------------------- a call
 
-cdef void begin_call(dual_sweeps *at, Py_ssize_t at_most, double tol, double slice_rows, double allowed,
-                     double hopeless) noexcept nogil:
-    at.at_most, at.tol, at.slice_rows, at.allowed, at.hopeless = at_most, tol, slice_rows, allowed, hopeless
+cdef void begin_call(dual_sweeps *at, Py_ssize_t at_most, double tol, double slice_rows, double allowed) noexcept nogil:
+    at.at_most, at.tol, at.slice_rows, at.allowed = at_most, tol, slice_rows, allowed
     at.rows_read = at.worked = at.done = 0
     at.wish = ANOTHER_SWEEP
     if not at.under_way:                                         # anew, so that rounding does not add up
@@ -364,12 +363,8 @@ cdef double move_bias(dual_sweeps *at, double gap) noexcept nogil:
 
 
 cdef wish_id wish_after_sweep(dual_sweeps *at) noexcept nogil:
-    cdef double needed
     at.enough = at.tol * gap_is_relative_to(at)
-    needed = sweeps_needed(at)
-    if needed * at.n_active > at.hopeless:
-        return TO_GIVE_UP
-    at.slow = needed > at.patience
+    at.slow = sweeps_needed(at) > at.patience
     return AN_EVALUATION if at.gap <= at.part * at.enough else ANOTHER_SWEEP
 
 

@@ -9,7 +9,7 @@ from cmargin._core.rows._rows import Rows
 from cmargin.data.loss import HINGE
 
 FREE_BIAS = 0.5
-STEPS_OF_BIAS = 10     # of a free intercept's multiplier that make up for classes of uneven weights, 1 / a length
+LEAST_BIAS = 4.0       # square of a free intercept's constant times the sum of C
 DENSE = 0.02           # part of the entries stored: from it on the mean row is subtracted if the intercept is free,
                        # below it common columns are held near a centre
 DIGITS = 1e-12         # of a row's length that may be lost when it is
@@ -48,9 +48,11 @@ class DualRows:
     ``bias``, the last entry of every vector of columns: ones, or where it is ``free``, not penalised, `FREE_BIAS` times
     the rows' median length: the smaller, the less the column slows the sweeps, and the longer its multiplier takes.
     Reads of all rows at 1, 0.5, 0.3, 0.1 times: 20, 15, 16, 23 and 87, 46, 43, 74 (20,000 text rows, C = 1 and 10), 56,
-    44, 43, 414 (sector, class 50, C = 10). ``weights`` (n,), None: ones. The dual variables of ``loss`` add a - bend
-    a^2 / 2 each to the bound. A loss of residuals with two kinks is two hinges a row, above the target and below it:
-    what has a number for each dual variable has those of all rows above, then those of all rows below.
+    44, 43, 414 (sector, class 50, C = 10). Beside a heavy penalty dual variables are so small that a step of the
+    multiplier, bias^2 sum a y, would be short: the square is at least `LEAST_BIAS` over the sum of C. ``weights`` (n,),
+    None: ones. The dual variables of ``loss`` add a - bend a^2 / 2 each to the bound. A loss of residuals with two
+    kinks is two hinges a row, above the target and below it: what has a number for each dual variable has those of all
+    rows above, then those of all rows below.
     """
 
     def __init__(self, source, intercept, free, weights, l2, loss, mean_from=DENSE):
@@ -67,12 +69,15 @@ class DualRows:
         self.square = np.zeros(self.n_rows)
         squares(self.rows, np.ones(max(1, self.n_features)), self.square)
         self.length = float(np.sqrt(self.square.mean()))                   # typical, of a row
-        self.bias, self.free = float(intercept), free
+        self.bias, self.free, self.intercept_first = float(intercept), free, False
         self.x_dot_mean, self.mean = np.zeros(self.n_rows), None
         if free and self.density >= mean_from:
             self.see_from_the_mean()
         if free:
-            self.bias = FREE_BIAS * typical(self.square) or 1.0
+            length = typical(self.square)
+            self.bias = max(FREE_BIAS * length, float(np.sqrt(LEAST_BIAS / self.cost.sum()))) or 1.0
+            # no row moves its own margin by 1: most have their largest dual variables, as they have where w is 0
+            self.intercept_first = self.cost.mean() * length**2 <= 1
         if self.sides is not None:
             self.square, self.x_dot_mean = np.tile(self.square, 2), np.tile(self.x_dot_mean, 2)
         self.square += self.bias**2 + self.ridge
@@ -110,22 +115,11 @@ class DualRows:
 
 
 class DualRowPass(DualBlocks):
-    """The rows of one problem; ``reads`` counts how many were read, in reads of all of them.
-
-    Beside a heavy penalty nearly all rows have their largest dual variables, sum a y is what one class weighs more
-    than the other, C d, and a step of a free intercept's multiplier moves it by bias^2 C d at most: the bias is then as
-    large as ten steps to 1 ask for, which no row feels, or a tenth of that where the classes weigh the same.
-    """
+    """The rows of one problem; ``reads`` counts how many were read, in reads of all of them."""
 
     def __init__(self, shared, signed_weight, target=None):
-        self.shared, self.signed_weight, self.bias, square = shared, signed_weight, shared.bias, shared.square
-        if shared.free:
-            uneven = abs(shared.cost @ np.sign(signed_weight))
-            wanted = STEPS_OF_BIAS / max(uneven, shared.cost.sum() / STEPS_OF_BIAS)
-            if wanted > self.bias**2:
-                square = square + (wanted - self.bias**2)
-                self.bias = float(np.sqrt(wanted))
-        super().__init__(shared.rows, signed_weight, shared.upper, shared.ridge, square, self.bias, shared.free,
+        self.shared, self.signed_weight, self.bias = shared, signed_weight, shared.bias
+        super().__init__(shared.rows, signed_weight, shared.upper, shared.ridge, shared.square, self.bias, shared.free,
                          shared.density, shared.x_dot_mean, shared.mean, target)
 
     def from_the_mean(self, w):

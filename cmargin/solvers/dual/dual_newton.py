@@ -35,7 +35,6 @@ from cmargin.solvers.newton.slices import InSlices
 from cmargin.solvers.per_class import class_streams
 
 LARGEST_SCALE = 2.0            # of w: a larger one would make rounding, in a w that should be 0, a solution
-HOPELESS = 4                   # times the reads that it may take: it gives hinges up where the sweeps need more
 
 
 @lru_cache(maxsize=1)
@@ -58,11 +57,8 @@ class DualNewton(InSlices, DualDriver):
                  first_evaluation=np.inf, a=None):
         self.problem, self.settings, self.result, self.warm, self.warm_a = problem, settings, result, w, a
         gives_up = enough_reads < settings.max_passes
-        # where half of ``max_passes`` is the limit, Newton's method costs more than sweeps whose gap stays for a while
-        by_rate = gives_up and problem.loss.name == "hinge" and enough_reads < settings.max_passes / 2
         super().__init__(rows, problem, settings, len(result.w), stream_of(seed).copy(),
                          enough_reads if gives_up else settings.max_passes, gives_up,
-                         HOPELESS * enough_reads if by_rate else np.inf,
                          cost.DUAL_TRIAL_SHARE if on_trial else np.inf, first_evaluation if on_trial else np.inf,
                          cost.DUAL_HOPELESS_FROM, cost.SWEEPS_LEFT_FOR_MOVES, LARGEST_SCALE,
                          rows.shared.column_costs)
@@ -71,7 +67,10 @@ class DualNewton(InSlices, DualDriver):
         shared, a = self.source.shared, None
         if self.warm_a is not None:
             a = np.minimum(self.warm_a * shared.cost, shared.upper)
-        super().begin(None if self.warm is None else self.source.from_the_mean(self.warm), a)
+        if self.warm is None:
+            super().begin(None, a, shared.intercept_first and a is None)
+        else:
+            super().begin(self.source.from_the_mean(self.warm), a)
 
     def state(self):
         return self.kept()

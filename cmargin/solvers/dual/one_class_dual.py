@@ -68,7 +68,7 @@ class OneClassDual:
         rows, sweeps, read, since = self.rows, self.sweeps, self.rows.reads, 0
         while True:
             wish, done = sweeps.run(SWEEPS - since % SWEEPS, tol, self.at_once,
-                                    (self.limit - rows.reads - 1) * len(self.a), np.inf)
+                                    (self.limit - rows.reads - 1) * len(self.a))
             self.result.n_iter, since = self.result.n_iter + done, since + done
             give_way()
             status = self.settings.between and self.settings.between()

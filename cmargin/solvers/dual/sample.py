@@ -66,7 +66,7 @@ def part_moved(rows):
     n = len(rows.signed_weight)
     a, half = np.zeros(n), n // 2
     sweeps = DualSweeps(rows, a, np.zeros(rows.shared.n_features + 1), stream_of(SEED).copy(), np.inf)
-    sweeps.run(1, 0.0, half, np.inf, np.inf)
+    sweeps.run(1, 0.0, half, np.inf)
     before = a > 0
-    sweeps.run(1, 0.0, np.inf, np.inf, np.inf)
+    sweeps.run(1, 0.0, np.inf, np.inf)
     return np.count_nonzero((a > 0) & ~before) / (n - half)
