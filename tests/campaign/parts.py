@@ -3,6 +3,7 @@
 from importlib import import_module
 
 from . import cell_part, certificates, commands, concurrent, convex, faults, fuzz, losses, penalised, problems
+from .convex_problems import describe as describe_convex
 from .workers import Part
 
 
@@ -18,7 +19,7 @@ def load():
 PARTS = {
     "certificates": Part("certificates", certificates.check_seed, describe_problem, load, 120.0, certificates.LIMITS),
     "losses": Part("losses", losses.check_seed, losses.describe, load, 120.0, losses.LIMITS),
-    "convex": Part("convex", convex.check_seed, convex.describe, load, 120.0, convex.LIMITS),
+    "convex": Part("convex", convex.check_seed, describe_convex, load, 120.0, convex.LIMITS),
     "penalised": Part("penalised", penalised.check_seed, penalised.describe, load, 120.0, penalised.LIMITS,
                       len(penalised.CELLS)),
     "faults": Part("faults", faults.check_seed, faults.describe, faults.load, 60.0, {}, prepare=faults.prepare),

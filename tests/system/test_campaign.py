@@ -9,7 +9,7 @@ from dataclasses import fields
 import naive_smsvm as naive
 import numpy as np
 import pytest
-from campaign import commands, convex, losses
+from campaign import commands, convex, convex_problems, losses
 from campaign.certificates import check_certificate, check_seed
 from campaign.concurrent import CASES, NAMES
 from campaign.estimators import ESTIMATORS, WITHOUT_LABELS, public
@@ -188,8 +188,9 @@ def test_wrong_reports_of_regressions_and_their_like_are_noticed(monkeypatch):
 
     for kind, estimator in (("SmSVMRegressor", SmSVMRegressor), ("SmSVMClassifier", SmSVMClassifier),
                             ("SmSVMOneClass", SmSVMOneClass), ("crammer_singer", SmSVMClassifier)):
-        seed = next(seed for seed in range(400) if convex.draw(seed).kind == kind and convex.draw(seed).X.shape[0] > 20
-                    and not {"groups", "logistic", "few passes"} & set(convex.describe(seed)))
+        drawn = {seed: convex_problems.draw(seed) for seed in range(400)}
+        seed = next(seed for seed, found in drawn.items() if found.kind == kind and found.X.shape[0] > 20
+                    and not {"groups", "logistic", "few passes"} & set(found.tags))
         assert not convex.check_seed(seed).faults
         fit = estimator.fit
 
