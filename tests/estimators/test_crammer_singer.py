@@ -127,7 +127,7 @@ def test_every_way_to_store_rows(stored, k):
             given.indices, given.indptr = given.indices.astype(np.int64), given.indptr.astype(np.int64)
     if stored == "read-only":
         given.flags.writeable = False
-    model = joint(l2=0.02, tol=1e-5).fit(given, y)
+    model = joint(l2=0.02, tol=1e-5, max_passes=2000).fit(given, y)
     assert model.coef_.shape == (k, 12) and model.intercept_.shape == (k,)
     assert model.duality_gap_[0] <= 1e-5
     assert value_of(model, X, y, 0.02) == pytest.approx(model.objective_[0], rel=1e-10)

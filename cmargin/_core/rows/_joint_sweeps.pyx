@@ -85,7 +85,7 @@ cdef class JointSweeps:
         rows.change, rows.z, rows.moved = &change[0], &z[0], &moved[0]
         rows.held, rows.constant = &held[0], &constant[0]
         moves.a, moves.W, moves.touched = &a[0, 0], &W[0, 0], &touched[0]
-        moves.begun = 1
+        moves.begun = moves.resting = 1          # the first sweep's change, stretched, leads rows out of their simplex
         self.arrays = [labels, upper, square, change, z, moved, touched, held, constant]
         for p in range(MOVES + 1):
             of_a, of_W = np.zeros(self.a.shape), np.zeros(self.W.shape)
