@@ -16,16 +16,20 @@ them, as R is convex and G concave. For 0 <= k <= 1
 
 each at a k of its own. Where w hardly changes with l2, v = l2 w is proportional to l2 and S is linear in it: no dual
 variables of one penalty are near those of another, and those between them are all but optimal.
+
+Where every row's slack and dual variable are known of both, R and S themselves are known at any k by sums over rows
+(`RowsAtEnd`). They are made at a few k, one after the other, and between two of these the same inequalities hold.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from dataclasses import dataclass
 from itertools import pairwise
+from math import isfinite, sqrt
 
 import numpy as np
 from numpy.linalg import LinAlgError, solve
 
-from cmargin._core.newton._bound import gap
+from cmargin._core.newton._bound import ROUNDING, gap
 from cmargin._core.penalties._penalties import bound
 from cmargin.solvers.penalty import ElasticNet
 
@@ -40,30 +44,37 @@ class Pair:
     own = None                     # objective and dual value at its own penalties, where these say more than the rest
     model = missed = None          # what other fits may be foreseen by, and what the model before it has missed here
 
-    def __init__(self, result, penalty, free, a=None, model=None, fresh=True):
+    def __init__(self, result, penalty, free, a=None, model=None, fresh=True, rows=None):
         """``result``: `Result` of a problem of that ``penalty``, whose column ``free`` is not penalised, or None.
         ``a``: (n_rows,) the dual variables, or None. ``model``: `Newton.model`, or None; ``fresh``: its curvature is of
-        this fit and not of one before."""
+        this fit and not of one before. ``rows``: `RowsAtEnd` or None."""
         w = result.w[:free]
-        self.l2, self.l1, self.w = penalty.l2, penalty.l1, result.w
+        self.l2, self.l1, self.w = float(penalty.l2), float(penalty.l1), result.w
         self.square, self.size = float(w @ w), float(np.abs(w).sum())
-        self.risk = result.objective - penalty.value(w)
-        self.total, self.v = result.total, np.zeros(len(w)) if result.v is None else result.v
+        self.risk = float(result.objective - penalty.value(w))
+        self.total, self.v = float(result.total), np.zeros(len(w)) if result.v is None else result.v
         self.v_square = float(self.v @ self.v)
-        self.a, self.model, self.fresh = a, model, fresh
+        self.a, self.model, self.fresh, self.rows = a, model, fresh, rows
         self.noise = float(np.max(result.noise, initial=0.0))      # of every |v_j|
+        # of S, whose dual variables balance an intercept to rounding only
+        self.held = ROUNDING * abs(float(result.w[free])) * self.total if free is not None else 0.0
 
     def objective(self, l2, l1):
         return self.risk + l1 * self.size + l2 / 2 * self.square
+
+    def curvature_at(self, l2):
+        """(p, p) the model's, with that l2."""
+        curvature, n = self.model[2].copy(), len(self.v)
+        curvature[np.arange(n), np.arange(n)] += l2 - self.l2
+        return curvature
 
     def foreseen(self, l2, corrected=True):
         """(p,) the minimum at ``l2`` by the model of this point, and (p, p) the curvature with that l2; None: there is
         no such minimum. ``corrected``: by what the model before this one missed, which grows with the distance squared.
         """
-        (w, slope, curvature), n, change = self.model, len(self.v), l2 - self.l2
-        slope, curvature = slope.copy(), curvature.copy()
-        curvature[np.arange(n), np.arange(n)] += change
-        slope[:n] += change * w[:n]
+        (w, slope, _), curvature, n = self.model, self.curvature_at(l2), len(self.v)
+        slope = slope.copy()
+        slope[:n] += (l2 - self.l2) * w[:n]
         try:
             w = w - solve(curvature, slope)
         except LinAlgError:
@@ -98,8 +109,9 @@ def dual_value(total, v, v_square, noise, l2, l1):
         return bound(total, v, l2, l1, noise)
     if l1 > 0:
         return dual_value_with_l1(total, np.abs(v) + noise, l2, l1)
-    square = (np.sqrt(v_square) + noise * np.sqrt(len(v)))**2
-    if not (total > 0 and np.isfinite(total) and np.isfinite(square)):
+    size = sqrt(v_square) + noise * sqrt(len(v))
+    square = size * size                     # a power would raise where it overflows
+    if not (total > 0 and isfinite(total) and isfinite(square)):
         return 0.0
     t = min(1.0, l2 * total / square) if square > 0 else 1.0
     return max(0.0, t * total - t * t * square / (2 * l2))
@@ -156,6 +168,9 @@ class Bracket:
     def __init__(self, first, second):
         self.first, self.second = first, second
         self.w_product = self.v_product = self.largest = None
+        self.risks = [(0.0, second.risk), (1.0, first.risk)]           # known R, by rising part of the first
+        self.totals = [(0.0, second.total), (1.0, first.total)]        # the same of S
+        self.spent = False                       # `prove` has tried
         self._found = {}
 
     def _products(self):
@@ -164,13 +179,40 @@ class Bracket:
             self.largest = np.maximum(np.abs(a.v), np.abs(b.v)) + max(a.noise, b.noise)
             self.w_product, self.v_product = float(a.w[:len(a.v)] @ b.w[:len(b.v)]), float(a.v @ b.v)
 
+    @property
+    def knows_rows(self):
+        return self.first is not self.second and self.first.rows is not None and self.second.rows is not None
+
+    def refine(self, l2):
+        """Make R and S at the parts that serve ``l2`` best, of `rows` of both."""
+        a, b, l2 = self.first, self.second, float(l2)
+        self._products()
+        k = not_known(self.risks, self._best_part(l2, 0.0))
+        insort(self.risks, (k, a.rows.risk(b.rows, k)))
+        if a.rows.a is not None:
+            k = not_known(self.totals, self._dual_between(l2, 0.0)[1])
+            insort(self.totals, (k, a.rows.gain(b.rows, k) - max(a.held, b.held)))
+        self._found.clear()
+
+    def prove(self, l2s, tol):
+        """`refine` where gaps are largest, until all at these ``l2s`` are at most ``tol``, or that hardly helps;
+        whether they are."""
+        while l2s and not self.spent:
+            gaps = {l2: self.certify(l2).gap for l2 in l2s}
+            l2s = [l2 for l2, gap in gaps.items() if gap > tol]
+            if l2s:
+                worst = max(l2s, key=gaps.get)
+                self.refine(worst)
+                self.spent = self.certify(worst).gap > max(tol, gaps[worst] / 2)
+        return not l2s
+
     def certify(self, l2, l1=0.0, weights="best"):
         """`Certified` weights: of the least objective that can be told without rows.
 
         ``weights``: "alone", those of one pair; "even", between both as l2 is between theirs by its logarithm, which is
         nearer to the minimum as a rule, but by less of a proof.
         """
-        asked = l2, l1, weights
+        asked = float(l2), float(l1), weights          # scalars of NumPy take several times as long
         if asked not in self._found:
             self._found[asked] = self._certified(*asked)
         return self._found[asked]
@@ -196,17 +238,21 @@ class Bracket:
         return found
 
     def _objective_at(self, k, l2, l1):
-        # or more, with l1 (k |w1|_1 + (1 - k) |w2|_1) in place of l1 |w|_1
+        # or more, between two known R, and with l1 (k |w1|_1 + (1 - k) |w2|_1) in place of l1 |w|_1
         a, b = self.first, self.second
+        (low, risk), (high, risk_at_high) = next(both for both in pairwise(self.risks) if k <= both[1][0])
+        risk += (risk_at_high - risk) * (k - low) / (high - low)
         square = k * k * a.square + 2 * k * (1 - k) * self.w_product + (1 - k)**2 * b.square
-        return k * a.risk + (1 - k) * b.risk + l1 * (k * a.size + (1 - k) * b.size) + l2 / 2 * square
+        return risk + l1 * (k * a.size + (1 - k) * b.size) + l2 / 2 * square
 
     def _best_part(self, l2, l1):
-        # where that quadratic is least
+        # where that is least, a quadratic between two known R
         a, b = self.first, self.second
-        slope = a.risk - b.risk + l1 * (a.size - b.size) + l2 * (self.w_product - b.square)
-        bend = l2 * (a.square - 2 * self.w_product + b.square)
-        return min(1.0, max(0.0, -slope / bend)) if bend > 0 else float(slope < 0)
+        slope, bend = l1 * (a.size - b.size) + l2 * (self.w_product - b.square), \
+            l2 * (a.square - 2 * self.w_product + b.square)
+        parts = [best_within(low[0], high[0], (high[1] - low[1]) / (high[0] - low[0]) + slope, bend)
+                 for low, high in pairwise(self.risks)]
+        return min(parts, key=lambda k: self._objective_at(k, l2, l1)) if len(parts) > 1 else parts[0]
 
     def _dual_between(self, l2, l1):
         a, b, noise = self.first, self.second, max(self.first.noise, self.second.noise)
@@ -214,11 +260,13 @@ class Bracket:
             return 0.0, 0.0
         if l1 > 0:
             return self._dual_between_with_l1(l2, l1, noise)
-        bend = a.v_square - 2 * self.v_product + b.v_square
-        k = (l2 * (a.total - b.total) - self.v_product + b.v_square) / bend if bend > 0 else 0.0
-        k = min(1.0, max(0.0, k))
-        square = k * k * a.v_square + 2 * k * (1 - k) * self.v_product + (1 - k)**2 * b.v_square
-        return dual_value(k * a.total + (1 - k) * b.total, a.v, max(0.0, square), noise, l2, 0.0), k
+        slope, bend, best = self.v_product - b.v_square, a.v_square - 2 * self.v_product + b.v_square, (0.0, 0.0)
+        for (low, total), (high, total_at_high) in pairwise(self.totals):
+            change = (total_at_high - total) / (high - low)
+            k = best_within(low, high, slope - l2 * change, bend)
+            square = k * k * a.v_square + 2 * k * (1 - k) * self.v_product + (1 - k)**2 * b.v_square
+            best = max(best, (dual_value(total + change * (k - low), a.v, max(0.0, square), noise, l2, 0.0), k))
+        return best
 
     def _dual_between_with_l1(self, l2, l1, noise):
         # of the columns that are above l1 at either end: no other is in between
@@ -236,6 +284,20 @@ class Bracket:
         return dual_value_with_l1(b.total + k * rise, np.abs(v + k * change) + noise, l2, l1), k
 
 
+def not_known(known, k):
+    """``k``, or where a sum is ``known`` there the middle of the longer way to the next."""
+    parts = [part for part, _ in known]
+    if k not in parts:
+        return k
+    low, high = max(pairwise(parts), key=lambda ends: (ends[1] - ends[0]) * (k in ends))
+    return (low + high) / 2
+
+
+def best_within(low, high, slope, bend):
+    """Where slope k + bend k^2 / 2 is least between two k."""
+    return min(high, max(low, -slope / bend)) if bend > 0 else (high if slope < 0 else low)
+
+
 def place_of(penalty):
     """By which pairs are in order: -l2, and of pure l1 -l1."""
     return -penalty.l2, -penalty.l1 if penalty.l2 == 0 else 0.0
@@ -243,6 +305,8 @@ def place_of(penalty):
 
 class Pairs:
     """The pairs of one problem, by falling l2, those of pure l1 by falling l1, and what they prove at any penalties."""
+
+    scale = None                                 # curvature of the columns at the last fit, where that is known
 
     def __init__(self):
         self.pairs, self._places, self._brackets = [], [], {}      # `_places`: of the pairs, rising
@@ -267,16 +331,44 @@ class Pairs:
     def reach(self, bracket, tol):
         """How far from the first of two fits, in log l2, the next fit may be, for both to prove ``tol`` in between.
 
-        In the middle of two fits a gap grows with the square of their distance, as it did from the fit before on to the
-        first; the step is three times as long as that one at most, and 1/2 where it is the first.
+        In the middle of two fits a gap grows with the square of their distance, and faster where rows are known, as it
+        did from the fit before on to the first; the step is three times as long as that one at most.
         """
         first, second = bracket.first, bracket.second
-        whole, place, reach = np.log(first.l2 / second.l2), self.pairs.index(first), 0.5
+        whole, place = np.log(first.l2 / second.l2), self.pairs.index(first)
+        reach, power = (1.2, 2.5) if bracket.knows_rows else (0.5, 2.0)
         if place > 0:
             before = self.pairs[place - 1]
-            gap = self.certify(np.sqrt(before.l2 * first.l2)).gap
-            reach = np.log(before.l2 / first.l2) * min(3.0, np.sqrt(tol / max(gap, tol / 9)))
+            middle = np.sqrt(before.l2 * first.l2)
+            between = self.bracket(ElasticNet(middle, 0.0))
+            if between.knows_rows:
+                between.refine(middle)
+            gap = self.certify(middle).gap
+            reach = np.log(before.l2 / first.l2) * min(3.0, (tol / max(gap, 1e-9 * tol))**(1 / power))
         return whole / np.ceil(whole / reach) if reach < whole else whole / 2
+
+    def let_rows_go(self, until=None):
+        """Give up what fits have ended with in every row: all, or those before the one before ``until``."""
+        for one in self.pairs[:None if until is None else max(0, self.pairs.index(until) - 1)]:
+            one.rows = None
+
+    def beside(self, own, penalty):
+        """(p,) where a problem of nearly the same rows is to begin: the weights here, and the difference to them at
+        that problem's nearest fit, of the ``own`` `Pairs`; (p, p) the curvature there with l2, or None."""
+        w, near = self.certify(penalty.l2, penalty.l1).w, self.nearest_model(penalty.l2)
+        if len(own):
+            nearest = min(own.pairs, key=lambda pair: abs(np.log(pair.l2 / penalty.l2)))
+            w = w + nearest.w - self.certify(nearest.l2, nearest.l1).w
+        return w, None if near is None else near.curvature_at(penalty.l2)
+
+    def continued(self, penalty, otherwise):
+        """(p,) weights at a ``penalty`` below those of two fits, on the way from the one to the other, by log l2."""
+        place = bisect_left(self._places, place_of(penalty))
+        if place < 2 or place == len(self.pairs):
+            return otherwise
+        far, near = self.pairs[place - 2:place]
+        part = np.log(near.l2 / penalty.l2) / np.log(far.l2 / near.l2)
+        return near.w + part * (near.w - far.w) if part <= 1.5 else otherwise
 
     def nearest_model(self, l2):
         return min((pair for pair in self.pairs if pair.model is not None),

@@ -40,6 +40,7 @@ from cmargin.solvers.penalty import ElasticNet
 from cmargin.solvers.plan import ProblemStats, refuse
 from cmargin.solvers.problem import Problem, Settings
 from cmargin.solvers.result import Result
+from cmargin.solvers.rows_at_end import rows_at_end
 
 ACTIVE_ROWS = SMSVM.index("active_rows")      # those whose curvature was summed
 
@@ -53,10 +54,12 @@ class PathSolver:
     ``l2_min``: the least that will be asked, where it is known: wide rows are reduced once, for that.
     ``keeps_rows``: what is kept of every row, about ten numbers for each problem, stays from fit to fit.
     ``note(c, penalty, result)`` is called after every fit.
+    ``beside``: `Pairs` of as many problems of nearly the same rows, another fold's, from which fits begin.
     """
 
     def __init__(self, source, labels, weights=None, *, loss=HINGE, intercept=True, penalize_intercept=False,
-                 settings=None, n_threads=1, seeds=None, one_by_one=True, l2_min=None, keeps_rows=True, note=None):
+                 settings=None, n_threads=1, seeds=None, one_by_one=True, l2_min=None, keeps_rows=True, note=None,
+                 beside=None):
         self.source, self.labels, self.weights = source, labels, weights
         self.settings = Settings() if settings is None else settings
         self.intercept, self.n_threads, self.one_by_one = bool(intercept), n_threads, one_by_one
@@ -68,13 +71,16 @@ class PathSolver:
         about = ProblemStats(loss, problem.penalty, self.p, len(labels))
         least = None if l2_min is None else np.sqrt(DEEPER * self.settings.tol * l2_min)
         self.shared = SharedByPenalties(source, problem, about, weights, self.intercept, least)
-        self.shared.keeps_model = loss.facts["smooth"] and source.in_memory and not source.shares_reads \
-            and self.p**2 <= cost.MODEL_UP_TO_PART * source.entries
+        tall = source.in_memory and not source.shares_reads and self.p**2 <= cost.MODEL_UP_TO_PART * source.entries
+        self.shared.keeps_model = tall and loss.facts["smooth"]
+        self.shared.keeps_rows = tall and loss.facts["dual_smallest"] == 0               # a loss of a margin
         self.pairs = [Pairs() for _ in range(len(labels))]
         self._goes_by_columns = goes_by_columns(self.shared.stats, loss, self.settings)
+        self.beside = beside if beside is not None and len(beside) == len(labels) and all(map(len, beside)) else None
         self._rows = [None] * len(labels)        # `RowPass`es
         # What each problem's fits know of the columns: its own, as which problem ends first is the clock's to say
-        self._columns = [{} for _ in range(len(labels))]
+        self._columns = [{} if self.beside is None or one.scale is None else {"scale": one.scale}
+                         for one in self.beside or [Pairs()] * len(labels)]
         self.passes, self.n_solved, self.stopped = 0.0, 0, None
 
     def certify(self, l2, l1=0.0):
@@ -184,14 +190,31 @@ class PathSolver:
                 begin, within, lacking = place, bracket, {}
             gap = pairs.certify(penalty.l2, penalty.l1).gap
             if gap > self.settings.tol and penalty not in tried:
+                if bracket.knows_rows and penalty.l1 == 0 and bracket.prove(
+                        [one.l2 for one in grid[place:] if one.l2 >= bracket.second.l2], self.settings.tol):
+                    continue
+                if not lacking:
+                    pairs.let_rows_go(bracket.first)
                 lacking[penalty] = gap
-                if bracket.first.model is not None:
-                    reach = within.first.l2 * np.exp(-pairs.reach(bracket, self.settings.tol))
-                    far = [one for one in grid[place:] if one.l2 >= reach and one not in tried]
-                    yield begin, far[-1] if far else penalty
+                if self.shared.keeps_rows:
+                    yield begin, self._next(c, grid[place:], tried, bracket)
                     return
         if lacking:
             yield begin, max(lacking, key=lacking.get)
+
+    def _next(self, c, grid, tried, bracket):
+        """The penalty to be fitted next between two fits, of the ``grid`` from the first lacking on: where the fold
+        beside has its next fit, or as far from the first as all in between may be proven."""
+        within = [one for one in grid if one.l2 > bracket.second.l2 and one not in tried]
+        if self.beside is not None:
+            fitted = np.log([pair.l2 for pair in self.beside[c].pairs])
+            apart = np.log(bracket.first.l2 / bracket.second.l2)           # a C is another l2 in another fold
+            for one in within:
+                if np.abs(fitted - np.log(one.l2)).min() < 1e-3 * apart:
+                    return one
+        reach = bracket.first.l2 * np.exp(-self.pairs[c].reach(bracket, self.settings.tol))
+        far = [one for one in within if one.l2 >= reach]
+        return far[-1] if far else grid[0]
 
     def is_enough(self, known):
         return known is not None and known.gap <= self.settings.tol
@@ -210,7 +233,9 @@ class PathSolver:
 
     def let_go(self):
         """Give up what is kept of the rows; pairs stay."""
-        self._rows = [None] * len(self.labels)
+        self._rows, self.beside = [None] * len(self.labels), None
+        for pairs in self.pairs:
+            pairs.let_rows_go()
 
     # ------------------------------------------------------------ fits
 
@@ -244,13 +269,14 @@ class PathSolver:
 
     def _keep(self, fit):
         result, self._columns[fit.c] = fit.result, fit.columns
+        self.pairs[fit.c].scale = fit.columns.get("scale")
         if result.status in ("stopped", "max_time", "waiting"):
             self.stopped = "max_time" if result.status == "waiting" else result.status
         if not np.isfinite(result.objective):
             self.passes += result.passes
         else:
             self._count(fit.c, fit.penalty, result,
-                        Pair(result, fit.penalty, self.shared.problem.free, fit.a, fit.model, fit.fresh))
+                        Pair(result, fit.penalty, self.shared.problem.free, fit.a, fit.model, fit.fresh, fit.rows))
 
     def _way(self, fit, settings):
         """Yield the drivers that make a fit, one after the other."""
@@ -262,8 +288,13 @@ class PathSolver:
         warm = known is not None and (few or known.gap <= cost.GAP_TO_BEGIN_ANEW[self.source.sparse])
         shared = self.shared.at(penalty, warm, fit.columns)
         w, foreseen = known.w if warm else None, None
-        if warm and shared.keeps_model and not penalty.has_kinks:
+        if self.beside is not None and not penalty.has_kinks:
+            w, shared.near = self.beside[c].beside(self.pairs[c], penalty)
+            shared.about = replace(shared.about, warm=True)
+        elif warm and shared.keeps_model and not penalty.has_kinks:
             foreseen = self.pairs[c].foreseen(penalty.l2)
+        elif warm and shared.keeps_rows and not penalty.has_kinks:
+            w = self.pairs[c].continued(penalty, w)
         if foreseen is not None:
             w, shared.near = foreseen
         refuse(shared.about, settings, shared.stats)
@@ -282,7 +313,7 @@ class PathSolver:
             last = ContinuationNewton(stages.rows, shared.problem, Settings(), result, w=result.w)
             last.certify(result.status)
             yield last.of_problem(c, NO_PARTS)
-        fit.model, fit.fresh = shared.found, shared.fresh
+        fit.model, fit.fresh, fit.rows = shared.found, shared.fresh, shared.rows_at_end
         self._rows[c] = stages.rows_made if self.keeps_rows else None
         fit.a = None if stages.a is None else stages.a.astype(np.float32)
 
@@ -291,6 +322,7 @@ class Fit:
     """One problem at one pair of penalties."""
 
     a = None                   # dual variables, where the dual has found them
+    rows = None                # `RowsAtEnd`, where these are kept
     model, fresh = None, True  # `Newton.model` of its end, where that is kept, and whether the curvature is of this fit
 
     def __init__(self, c, penalty, result, columns):
@@ -309,6 +341,7 @@ class SharedByPenalties(Shared):
         self.least, self.columns = least, {}
 
     keeps_model, found, fresh = False, None, True          # the model where a fit has ended, see `Fit`
+    keeps_rows, rows_at_end = False, None
 
     def at(self, penalty, warm, columns):
         """The same with another penalty; ``warm``: there are weights to begin with. ``columns``: what is known of them,
@@ -334,6 +367,8 @@ class SharedByPenalties(Shared):
     def hear(self, driver):
         if self.keeps_model and not self.problem.penalty.has_kinks:
             self.found, self.fresh = driver.model(), any(row[ACTIVE_ROWS] > 0 for row in driver.history())
+        if self.keeps_rows:
+            self.rows_at_end = rows_at_end(driver, self.problem.loss, self.keeps_model)
         for name, found in (("rms", driver.rms), ("scale", driver.column_scale)):
             if found is not None:
                 self.columns[name] = found

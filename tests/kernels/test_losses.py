@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from api import _losses
+from api import _line_sums, _losses
 from naive import CURVATURE_AT_ZERO, LOSS_SLOPES, LOSS_VALUES, posterior
 from scipy.optimize import minimize_scalar
 
@@ -227,3 +227,25 @@ def test_a_smooth_loss_is_its_file_a_line_of_the_table_and_an_option():
     assert named - peers - proofs - alone == {"_core/losses/_squared_hinge.pxd", "_core/losses/_losses.pxd",
                                       "data/device/losses.py", "smsvm.py"}
     assert SmSVMClassifier(loss="squared_hinge").fit(np.eye(4), [0, 1, 0, 1]).duality_gap_[0] <= 1e-4
+
+
+@pytest.mark.parametrize("name, parameters", [("hinge", ()), ("logistic", ()), ("squared_hinge", ()),
+                                              ("huberised_hinge", (0.3,)), ("modified_huber", ())])
+def test_sums_between_two_points_are_those_of_every_row(name, parameters):
+    rng, loss, n = np.random.default_rng(3), Loss(name, parameters), 20_003
+    signed_weight, first, second = rng.standard_normal(n), 3 * rng.standard_normal(n), 3 * rng.standard_normal(n)
+    a, b = rng.random((2, n))
+    for part in (0.0, 0.3, 1.0):
+        value, _, _ = evaluate(name, 1 - (part * first + (1 - part) * second), parameters)
+        gain = np.empty(n)
+        _losses.gains(_losses.LOSS_IDS[name], part * a + (1 - part) * b, gain, *parameters)
+        found = {_line_sums.between(loss, False, signed_weight, first, second, part, threads) for threads in (1, 2, 3)}
+        assert len(found) == 1
+        assert found.pop() == pytest.approx(np.abs(signed_weight) @ value, rel=1e-12)
+        if name != "hinge":
+            there = _line_sums.between(loss, True, signed_weight, a, b, part, 2)
+            assert there == pytest.approx(np.abs(signed_weight) @ gain, rel=1e-12)
+    with pytest.raises(ValueError, match="fit"):
+        _line_sums.between(loss, False, signed_weight, first[1:], second, 0.5, 1)
+    with pytest.raises(ValueError, match="fit"):
+        _line_sums.between(Loss("huber", (1.0,)), True, signed_weight, a, b, 0.5, 1)

@@ -204,5 +204,65 @@ def test_fits_of_a_path_of_a_smooth_loss_take_little_more_than_a_read_each(loss,
             (known,) = solver.certify(l2)
             assert known.gap <= 1e-3
             np.testing.assert_array_less(objective(X, signs, known.w, loss, l2), known.objective * (1 + 1e-12))
+    # about one a fit where each proves only what sums of two say; these took 16 to 22 reads of 12 to 17 fits
     inner = reads[2:]
-    assert len(inner) >= 5 and np.mean(inner) <= 1.4, reads
+    assert 2 <= len(inner) <= 12 and np.sum(inner) <= 20 and np.max(inner) <= 4, reads
+
+
+def tall_rows(seed, n=30_000, p=5):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) + 0.3 * rng.standard_normal(p)
+    return X, (X @ rng.standard_normal(p) + rng.standard_normal(n) + 0.4 > 0).astype(int)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("loss", LOSSES)
+def test_what_rows_of_two_fits_say_between_them_holds_and_is_far_more(loss, seed):
+    X, y = tall_rows(seed, 60_000)
+    weights = np.random.default_rng(seed).choice([0.0, 1.0, 2.5], len(y))
+    with single_threaded_blas():
+        solver, exact = (solver_of(X, y, loss, weights / weights.mean(), tol=tol) for tol in (1e-4, 1e-8))
+        for l2 in (0.1, 0.01):
+            solver.solve(l2)
+        (pairs,), middle = solver.pairs, np.sqrt(0.1 * 0.01)
+        bracket = pairs.bracket(ElasticNet(middle, 0.0))
+        before = pairs.certify(middle)
+        assert bracket.knows_rows
+        for _ in range(3):
+            bracket.refine(middle)
+        assert pairs.certify(middle).gap <= before.gap / (5 if loss != "hinge" else 1.2)
+        for l2 in (0.09, 0.05, middle, 0.02):
+            known = pairs.certify(l2)
+            (best,) = exact.solve(l2)
+            there = objective(X, 2.0 * y - 1, known.w, loss, l2, weights=weights)
+            assert there <= known.objective * (1 + 1e-10)
+            assert known.dual <= best.objective * (1 + 1e-10)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_path_of_nearly_the_same_rows_takes_fewer_reads_from_another_and_proves_as_much(loss):
+    X, y = tall_rows(0, 60_000, 12)
+    l2s, fold = np.geomspace(1e-1, 1e-6, 40), np.arange(len(y)) % 5
+    reads, beside = [], None
+    with single_threaded_blas():
+        for left_out in range(2):
+            weights = (fold != left_out) * 1.25
+            solver = solver_of(X, y, loss, weights, beside=beside)
+            solver.solve_all(l2s)
+            solver.let_go()
+            assert all(pair.rows is None for pair in solver.pairs[0].pairs)
+            exact = solver_of(X, y, loss, weights, tol=1e-5)
+            for l2 in l2s[::9]:
+                (known,), (best,) = solver.certify(l2), exact.solve(l2)
+                there = objective(X, 2.0 * y - 1, known.w, loss, l2, weights=weights)
+                assert known.gap <= 1e-3 and there <= known.objective * (1 + 1e-10)
+                assert known.dual <= best.objective * (1 + 1e-10)
+            reads.append(solver.passes)
+            beside = solver.pairs
+    assert reads[1] <= 0.9 * reads[0], reads
+
+
+def test_a_path_takes_no_other_that_is_of_other_problems_or_has_no_fit():
+    X, y = tall_rows(0)
+    for beside in ([], [Pairs()], [Pairs(), Pairs()]):
+        assert solver_of(X, y, beside=beside).beside is None

@@ -19,9 +19,9 @@ from cmargin._core.losses._point cimport loss_facts, loss_t, point
 from cmargin._core.losses._quantile cimport quantile, quantile_facts
 from cmargin._core.losses._smooth_rows cimport (
     huber_curvatures, huber_line, huber_rows, huberised_hinge_line, huberised_hinge_curvatures, huberised_hinge_rows,
-    logistic_line, logistic_curvatures, logistic_rows,
+    huberised_hinge_gains, logistic_gains, logistic_line, logistic_curvatures, logistic_rows,
     squared_epsilon_insensitive_curvatures, squared_epsilon_insensitive_line, squared_epsilon_insensitive_rows,
-    squared_hinge_line, squared_hinge_curvatures, squared_hinge_rows,
+    squared_hinge_gains, squared_hinge_line, squared_hinge_curvatures, squared_hinge_rows,
 )
 from cmargin._core.losses._smoothed_hinge cimport smoothed_hinge, smoothed_hinge_facts
 from cmargin._core.losses._squared cimport squared, squared_facts
@@ -192,6 +192,22 @@ cdef inline bint vectorised_line(const loss_t *loss, double step, Py_ssize_t n, 
         squared_epsilon_insensitive_line(loss.a, n, signed_weight, slack, change, step, out)
     elif loss.id == HUBER:
         huber_line(loss.a, n, signed_weight, slack, change, step, out)
+    else:
+        return False
+    return True
+
+
+cdef inline bint vectorised_gains(const loss_t *loss, double part, Py_ssize_t n, const double *signed_weight,
+                                  const double *first_a, const double *second_a, double *out) noexcept nogil:
+    # sum s G(a) of dual variables, part of the first ones and the rest of the second; of losses of a margin alone
+    if loss.id == LOGISTIC:
+        out[0] = logistic_gains(n, signed_weight, first_a, second_a, part)
+    elif loss.id == SQUARED_HINGE:
+        out[0] = squared_hinge_gains(n, signed_weight, first_a, second_a, part)
+    elif loss.id == HUBERISED_HINGE:
+        out[0] = huberised_hinge_gains(loss.a, 1, n, signed_weight, first_a, second_a, part)
+    elif loss.id == MODIFIED_HUBER:
+        out[0] = huberised_hinge_gains(MODIFIED_DELTA, MODIFIED_SCALE, n, signed_weight, first_a, second_a, part)
     else:
         return False
     return True

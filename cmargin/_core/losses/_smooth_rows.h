@@ -178,4 +178,25 @@ DEFINE_SMOOTH_LINE(huberised_hinge, DELTA_TAKEN, DELTA_GIVEN)
 DEFINE_SMOOTH_LINE(squared_epsilon_insensitive, LENGTH_TAKEN, LENGTH_GIVEN)
 DEFINE_SMOOTH_LINE(huber, LENGTH_TAKEN, LENGTH_GIVEN)
 
+/* sum s G(a), a = part of the first dual variables and the rest of the second */
+#define DEFINE_SMOOTH_GAINS(loss, TAKEN, GIVEN)                                                                  \
+    CLONES static double loss##_gains(TAKEN ptrdiff_t n, const double *restrict signed_weight,                   \
+                                      const double *restrict first_a, const double *restrict second_a, double part) { \
+        double gain[AT_A_TIME], total = 0;                                                                       \
+        for (ptrdiff_t first = 0; first < n; first += AT_A_TIME) {                                               \
+            ptrdiff_t count = n - first < AT_A_TIME ? n - first : AT_A_TIME;                                     \
+            INDEPENDENT                                                                                          \
+            for (ptrdiff_t k = 0; k < count; k++) {                                                              \
+                double a = part * first_a[first + k] + (1 - part) * second_a[first + k];                         \
+                gain[k] = fabs(signed_weight[first + k]) * loss##_gain_at(a GIVEN);                              \
+            }                                                                                                    \
+            total += lane_sum(gain, count);                                                                      \
+        }                                                                                                        \
+        return total;                                                                                            \
+    }
+
+DEFINE_SMOOTH_GAINS(logistic, NONE, NONE)
+DEFINE_SMOOTH_GAINS(squared_hinge, NONE, NONE)
+DEFINE_SMOOTH_GAINS(huberised_hinge, DELTA_TAKEN, DELTA_GIVEN)
+
 #endif

@@ -36,6 +36,12 @@ cdef extern from "_smooth_rows.h" nogil:
                             double step, double *out) noexcept
     void huberised_hinge_line(double delta, double scale, Py_ssize_t n, const double *signed_weight,
                               const double *slack, const double *change, double step, double *out) noexcept
+    double logistic_gains(Py_ssize_t n, const double *signed_weight, const double *first_a, const double *second_a,
+                          double part) noexcept
+    double squared_hinge_gains(Py_ssize_t n, const double *signed_weight, const double *first_a,
+                               const double *second_a, double part) noexcept
+    double huberised_hinge_gains(double delta, double scale, Py_ssize_t n, const double *signed_weight,
+                                 const double *first_a, const double *second_a, double part) noexcept
     smooth_point squared_epsilon_insensitive_at(double z, double length) noexcept
     double squared_epsilon_insensitive_gain_at(double a, double length) noexcept
     smooth_point huber_at(double z, double length) noexcept

@@ -13,6 +13,16 @@ cdef struct dual_point:          # S and v of feasible dual variables
 # (P - D) / P, NaN without a certificate
 cdef double relative_gap(double objective, double dual) noexcept nogil
 
+cdef inline (double, double) sides(double dual_pos, double dual_neg, bint free) noexcept nogil:
+    # what dual variables of positive and of negative rows are multiplied by: a free intercept needs sum s a y = 0, so
+    # the heavier side is shrunk
+    if free and dual_pos > dual_neg:
+        return dual_neg / dual_pos, 1.0
+    if free and dual_neg > 0:
+        return 1.0, dual_pos / dual_neg
+    return 1.0, 1.0
+
+
 # of sums over positive and negative rows: gradient (2, ld), sums of s a, sums of s G(a); v is written
 cdef void make_feasible(dual_point *at, const double *gradient, Py_ssize_t ld, double dual_pos, double dual_neg,
                         double gain_pos, double gain_neg, bint free) noexcept nogil

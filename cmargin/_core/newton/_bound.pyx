@@ -28,13 +28,9 @@ cdef double relative_gap(double objective, double dual) noexcept nogil:
 
 cdef void make_feasible(dual_point *at, const double *gradient, Py_ssize_t ld, double dual_pos, double dual_neg,
                         double gain_pos, double gain_neg, bint free) noexcept nogil:
-    cdef double pos = 1, neg = 1
+    cdef double pos, neg
     cdef Py_ssize_t j
-    if free:                     # the heavier side is shrunk: sum s a y = 0
-        if dual_pos > dual_neg:
-            pos = dual_neg / dual_pos
-        elif dual_neg > 0:
-            neg = dual_pos / dual_neg
+    pos, neg = sides(dual_pos, dual_neg, free)
     at.total = pos * gain_pos + neg * gain_neg
     for j in range(at.n):
         at.v[j] = pos * gradient[j] + neg * gradient[ld + j]

@@ -100,7 +100,8 @@ cdef const double *measure_at_first(newton_state *at) noexcept nogil:
     # where the curvature of columns is known from a subset, rows are measured by it: for the columns' sizes, and to
     # choose the working set
     cdef Py_ssize_t j
-    if not at.curvature.has_scale or at.l1_block.wide or at.sampled.in_use or at.curvature.is_near:
+    if not at.curvature.has_scale or at.l1_block.wide or at.sampled.in_use \
+            or (at.curvature.is_near and at.bound.knows_rms):
         return NULL
     for j in range(at.p):
         at.point.taken[j] = 1 / max(at.curvature.column_scale[j], 1e-300)

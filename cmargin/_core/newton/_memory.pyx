@@ -4,13 +4,14 @@ import numpy as np
 
 from libc.math cimport INFINITY, NAN, isfinite
 from libc.stdlib cimport free
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
 from cmargin._core.linalg._blas cimport potrf
 from cmargin._core.losses._losses cimport facts_of
 from cmargin._core.losses._point cimport loss_of
 from cmargin._core.newton.direction._chord cimport serves_all_rows
 from cmargin._core.newton._asking cimport PAUSE, Driver
+from cmargin._core.newton._bound cimport sides
 from cmargin._core.penalties._penalties cimport (
     LinearConstraints, has_bound, has_kinks, has_steps_by_columns, take_penalty,
 )
@@ -296,6 +297,20 @@ cdef class Newton(Driver):
         else:
             return None
         return self.point, self.vectors[G, :at.p].copy(), curvature
+
+    @property
+    def is_at_best(self):
+        """Whether the rows are where the best point is."""
+        return memcmp(self.at.bound.best_w, self.at.point.w, self.at.p * sizeof(double)) == 0
+
+    def sides_at_end(self):
+        """What dual variables of positive rows and of negative ones are multiplied by in the best bound, where that is
+        of the last evaluation; else None."""
+        cdef newton_state *at = &self.at
+        if not at.bound.has_best or at.bound.best.total != at.bound.last.total \
+                or memcmp(at.bound.best.v, at.bound.last.v, at.bound.last.n * sizeof(double)) != 0:
+            return None
+        return sides(at.point.sums[4], at.point.sums[5], at.penalty.user.free >= 0)
 
     # ------------------------------------------------------------ the way
 

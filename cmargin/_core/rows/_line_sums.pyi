@@ -11,3 +11,6 @@ def move(
     loss: int, a: float, weight: np.ndarray, z: np.ndarray, change: np.ndarray, step: float, slope_out: np.ndarray,
     n_threads: int,
 ) -> Any: ...
+def between(
+    of: Any, dual: bool, signed_weight: np.ndarray, first: np.ndarray, second: np.ndarray, part: float, n_threads: int,
+) -> Any: ...

@@ -9,7 +9,7 @@ from time import perf_counter
 
 import numpy as np
 
-from cmargin._estimators.search.held_out import HeldOut, decisions
+from cmargin._estimators.search.held_out import HeldOut, decisions, pairs_of
 from cmargin._estimators.search.path_fold import PathFold, largest_gap, path_solver, refusing_overflow
 from cmargin.data.files.memory_left import memory_left
 from cmargin.data.files.source import GATHERED
@@ -174,8 +174,3 @@ class FoldsElsewhere:
             n, counted = n + len(fresh) * len(path.part.test), counted | fresh
         if jobs:
             yield jobs
-
-
-def pairs_of(found):
-    """Those that the weights of `Certified` problems, or None, are made of."""
-    return [pair for one in found or () for _, pair in one.primal_parts]

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from cmargin._estimators.scores import of_scores, predicted
 from cmargin._estimators.search.folds import NEVER, constant, of_all_classes
 
-AHEAD = 4                        # fits of a problem whose products with the rows held out are made at once
+KEPT = 6                         # fits of a problem whose products with the rows held out are kept, or made at a time
 ENTRIES_GATHERED = 1 << 20       # of X that are copied at a time, on their way through one product
 
 
@@ -55,10 +55,9 @@ def predicts(estimator, classes, scores, multilabel):
 class HeldOut:
     """Scores of the rows that a fold holds out: one product for every fit, and sums of those for what lies between."""
 
-    pairs = ()                       # `Pairs` of every problem, where all its fits are made before any is scored
-
     def __init__(self, fold):
         self.fold, self.whole, self.posed, self.products = fold, fold.whole, fold.posed, {}
+        self.coming, self.turning = [], None     # pairs in the order in which they are wanted; see `right_between`
         posed, test = self.posed, fold.test
         self.multilabel = posed.codes is None
         self.y, self.codes = posed.y[test], None if self.multilabel else posed.codes[test]
@@ -71,6 +70,9 @@ class HeldOut:
         if not posed.scoring.by_scores:
             X_test = fold.held_out[0][fold.held_out[1]] if posed.standardize else posed.X[fold.test]
             return posed.scoring(self.model(step, found), X_test, self.y, **self.params)
+        if found is not None and len(found) == 1 and posed.scoring.scorer is None and not self.multilabel \
+                and found[0].scores is None and n_classes == 2:
+            return posed.scoring.share(self.right_between(found), **self.params)
         if found is None:
             bias = constant(n_classes, fold.only, len(fold.train))
             scores = np.broadcast_to(bias, (len(fold.test), len(bias)))
@@ -86,6 +88,24 @@ class HeldOut:
         if self.multilabel:
             return ((scores > 0) == (self.whole.positives[self.fold.test].toarray() > 0)).all(axis=1)
         return self.codes == (scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1))
+
+    def right_between(self, found):
+        """`right` of a `Certified` problem alone, in a list.
+
+        Between two fits the label of a row that both predict alike stays; so few rows are summed.
+        """
+        self.make_products(found)
+        (part, pair), (rest, other) = found[0].primal_parts[0], found[0].primal_parts[-1]
+        if pair is other:
+            return self.codes == (self.products[id(pair)] > 0)
+        if self.turning is None or self.turning[0] is not pair or self.turning[1] is not other:
+            first, second = self.products[id(pair)], self.products[id(other)]
+            positive = first > 0
+            rows = np.flatnonzero(positive != (second > 0))
+            self.turning = pair, other, self.codes == positive, rows, first[rows], second[rows]
+        _, _, right, rows, first, second = self.turning
+        right[rows] = self.codes[rows] == (part * first + rest * second > 0)
+        return right
 
     def model(self, step, found):
         """The estimator with the weights of a step, for a callable that asks for rows or for weights."""
@@ -109,25 +129,39 @@ class HeldOut:
         """(n_test, n_problems): of each problem the parts of its pairs, unless the scores of all rows are known."""
         if found[0].scores is not None:
             return np.stack([one.scores[self.fold.test] for one in found], axis=1)
-        wanted = {id(pair): pair for one in found for _, pair in one.primal_parts}
-        if not wanted.keys() <= self.products.keys():
-            self.make_products(wanted)
+        self.make_products(found)
         scores = np.empty((len(self.fold.test), len(found)))
         for c, one in enumerate(found):
             scores[:, c] = sum(part * self.products[id(pair)] for part, pair in one.primal_parts)
         return scores
 
-    def make_products(self, wanted):
-        """Of these pairs, and of those beside them along the path, which are wanted soon: in place of all others."""
-        for pairs in self.pairs:
-            near = [place for place, pair in enumerate(pairs.pairs) if id(pair) in wanted]
-            if near:
-                wanted |= {id(pair): pair for pair in pairs.pairs[max(0, near[-1] - 1):near[-1] + AHEAD]}
-        fresh = [key for key in wanted if key not in self.products]
-        W = np.stack([wanted[key].w for key in fresh])
-        made = decisions(*self.fold.held_out, W, self.posed.estimator.fit_intercept, self.fold.n_threads)
-        self.products = {key: self.products[key] for key in wanted if key in self.products} | \
-            dict(zip(fresh, np.ascontiguousarray(made.T), strict=True))
+    def foresee(self, steps):
+        """Steps to come, of each the `Certified` problems, or None where there are none yet."""
+        self.coming = list({id(pair): pair for found in steps for pair in pairs_of(found)}.values())
+
+    def make_products(self, found):
+        """Of the pairs that `Certified` problems are made of, and of some that are to come."""
+        wanted = {id(pair): pair for pair in pairs_of(found)}
+        fresh = {key: pair for key, pair in wanted.items() if key not in self.products}
+        if fresh:
+            while self.coming and (len(fresh) < KEPT or id(self.coming[0]) in wanted):
+                pair = self.coming.pop(0)
+                if id(pair) not in self.products:
+                    fresh[id(pair)] = pair
+            W = np.stack([pair.w for pair in fresh.values()])
+            products = decisions(*self.fold.held_out, W, self.posed.estimator.fit_intercept, self.fold.n_threads)
+            self.products |= dict(zip(fresh, np.ascontiguousarray(products.T), strict=True))
+        self.keep_last(wanted, len(fresh) + KEPT * len(found))
+
+    def keep_last(self, wanted, n):
+        """A few steps between two fits may have one of them alone, and those after them both again."""
+        self.products |= {key: self.products.pop(key) for key in wanted}         # the last ones at the end
+        self.products = dict(list(self.products.items())[-n:])
+
+
+def pairs_of(found):
+    """Those that the weights of `Certified` problems, or None, are made of."""
+    return [pair for one in found or () if one is not None for _, pair in one.primal_parts]
 
 
 def rows_of(array, index):

@@ -88,8 +88,10 @@ class FoldProblem:
 class PathFold:
     """The paths of one fold, by training rows ``train``, scored on ``test``."""
 
-    def __init__(self, whole, train, test):
+    def __init__(self, whole, train, test, beside=None):
+        """``beside``: `pairs` of the fold before, from which fits begin; None: there is none."""
         self.whole, self.posed, self.train, self.test = whole, whole.posed, train, test
+        self.beside, self.pairs = beside or {}, {}       # by l1, `Pairs` of every problem
         self.n_threads = effective_n_threads(self.posed.estimator.n_jobs)
         codes = self.posed.codes
         there = np.arange(len(self.posed.classes)) if codes is None else np.unique(codes[train])
@@ -134,7 +136,7 @@ class PathFold:
         """What solves its problems at ``steps``: a `GramPath` or a `PathSolver`."""
         e, problem = self.posed.estimator, self.problem
         if not self.whole.by_gram or steps[0].l1 > 0:
-            return self.solver(deadline)
+            return self.solver(deadline, self.beside.get(steps[0].l1))
         reads = float("gram_matrix" not in vars(self.whole))       # once for all folds
         with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
             try:
@@ -145,11 +147,11 @@ class PathFold:
                             settings_of(e, clock=RunClock(deadline)),
                             threads_of(e, problem.source, len(problem.labels)), lambda: self.solver(deadline))
 
-    def solver(self, deadline):
+    def solver(self, deadline, beside=None):
         """The `PathSolver` of its problems."""
         problem, n_problems = self.problem, len(self.problem.labels)
         return path_solver(self.posed, problem.source, problem.labels, problem.weights, deadline,
-                           one_by_one=n_problems < self.n_threads, keeps_rows=n_problems == 1)
+                           one_by_one=n_problems < self.n_threads, keeps_rows=n_problems == 1, beside=beside)
 
     def advance(self, steps, fold, deadline, said):
         """Solve and score all ``steps``, those of one l1, but what time leaves. Yields a line about each."""
@@ -160,7 +162,9 @@ class PathFold:
                 path = self.path(steps, deadline)
                 path.solve_all(*zip(*map(self.numbers, steps), strict=True))
             path.let_go()
-            scorer.pairs = getattr(path, "pairs", ())
+            self.pairs[steps[0].l1] = path.pairs
+            if path.pairs is not None:
+                scorer.foresee([path.certify(*self.numbers(step)) for step in steps])
         each = (perf_counter() - begin) / len(steps)
         for step in steps:
             asked, found = perf_counter(), None

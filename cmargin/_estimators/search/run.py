@@ -67,6 +67,7 @@ class SearchRun(FoldsAtWork):
         if not whole.source.describe().here:
             self.make_elsewhere(whole)
             return
+        beside = {}                              # what is known of the fold before
         for number, fold in enumerate(self.folds):
             paths = self.paths_left(fold)
             if not paths:
@@ -74,12 +75,13 @@ class SearchRun(FoldsAtWork):
             if self.late():
                 return
             solver = None                        # its memory goes first
-            solver, share = PathFold(whole, *self.rows[number]), self.share(n_left)
+            solver, share = PathFold(whole, *self.rows[number], beside), self.share(n_left)
             n_left -= 1
             for place, path in enumerate(paths):
                 for line in solver.advance(path, fold, self.share(len(paths) - place, share), self.said):
                     say(self.search, f"fold {number + 1}, {line}")
                 self.checkpointer.offer(self.n_passes, lambda: self.folds)
+            beside = solver.pairs
 
     def make_elsewhere(self, whole):
         """All folds together, over rows that are not in memory."""

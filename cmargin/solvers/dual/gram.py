@@ -52,6 +52,8 @@ class GramPath:
     does not prove.
     """
 
+    pairs = None                   # from which another fold's fits would begin
+
     def __init__(self, gram, reads, labels, weights, loss, settings, n_threads, otherwise):
         self.gram, self.loss, self.settings, self.n_threads = gram, loss, settings, n_threads
         self.problems = gram.problems(np.stack([labels.signed_weight(c, weights) for c in range(len(labels))]))
