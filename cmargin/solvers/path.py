@@ -74,9 +74,10 @@ class PathSolver:
         tall = source.in_memory and not source.shares_reads and self.p**2 <= cost.MODEL_UP_TO_PART * source.entries
         self.shared.keeps_model = tall and loss.facts["smooth"]
         self.shared.keeps_rows = tall and loss.facts["dual_smallest"] == 0               # a loss of a margin
+        fits = self.shared.keeps_rows and beside is not None and len(beside) == len(labels) and all(map(len, beside))
+        self.beside = beside if fits else None
         self.pairs = [Pairs() for _ in range(len(labels))]
         self._goes_by_columns = goes_by_columns(self.shared.stats, loss, self.settings)
-        self.beside = beside if beside is not None and len(beside) == len(labels) and all(map(len, beside)) else None
         self._rows = [None] * len(labels)        # `RowPass`es
         # What each problem's fits know of the columns: its own, as which problem ends first is the clock's to say
         self._columns = [{} if self.beside is None or one.scale is None else {"scale": one.scale}
