@@ -9,7 +9,7 @@ from sklearn.base import clone
 from cmargin._estimators.scores import of_scores, predicted
 from cmargin._estimators.search.folds import NEVER, constant, of_all_classes
 
-KEPT = 6                         # fits of a problem whose products with the rows held out are kept, or made at a time
+KEPT = 4                         # fits of a problem multiplied with the rows held out at a time; twice as many are kept
 ENTRIES_GATHERED = 1 << 20       # of X that are copied at a time, on their way through one product
 
 
@@ -151,7 +151,7 @@ class HeldOut:
             W = np.stack([pair.w for pair in fresh.values()])
             products = decisions(*self.fold.held_out, W, self.posed.estimator.fit_intercept, self.fold.n_threads)
             self.products |= dict(zip(fresh, np.ascontiguousarray(products.T), strict=True))
-        self.keep_last(wanted, len(fresh) + KEPT * len(found))
+        self.keep_last(wanted, 2 * KEPT * len(found))
 
     def keep_last(self, wanted, n):
         """A few steps between two fits may have one of them alone, and those after them both again."""
