@@ -200,8 +200,8 @@ def test_the_last_steps_are_no_nearer_than_asked_for():
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_wide_rows_of_a_few_common_directions_are_certified_in_few_reads(loss):
     # more than 600 unknowns of no more rows were steps of conjugate gradients, which such rows let down: 10,000 reads
-    # and no certificate, for the 40 of a factor. Sweeps of the dual, which are not given up since, take 105 to 130, and a
-    # tenth of the time of the factor
+    # and no certificate, for the 40 of a factor. Sweeps of the dual, which are not given up since, take 105 to 130, and
+    # a tenth of the time of the factor
     rng = np.random.default_rng(11)
     X = rng.standard_normal((640, 20)) @ rng.standard_normal((20, 900)) + 0.5 * rng.standard_normal((640, 900))
     s = X @ rng.standard_normal(900)
