@@ -95,7 +95,7 @@ def test_rows_held_out_are_multiplied_once_for_every_fit(where, solvers, monkeyp
     estimator = SmSVMClassifier(tol=1e-2)
     SmSVMClassifierCV(np.geomspace(1e-1, 1e-6, 100), cv=3, scoring=scoring, estimator=estimator).fit(X, y)
     assert sum(seen) <= sum(one.n_solved for one in solvers) < 3 * 100 / 3
-    assert len(seen) <= sum(np.ceil(one.n_solved / held_out.AHEAD) for one in solvers)      # reads of them
+    assert len(seen) <= sum(np.ceil(one.n_solved / held_out.KEPT) for one in solvers)      # reads of them
 
 
 def test_threads_change_no_bit_of_a_search(where):

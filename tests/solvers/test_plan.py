@@ -201,8 +201,8 @@ def test_a_subset_takes_a_tenth_with_a_quarter_of_it_for_a_rare_class_and_fewer_
     of_rare, of_others = shares(1_000, 99_000, 10)
     assert of_rare * 1_000 == 1_000 and of_rare * 1_000 + of_others * 99_000 == 10_000
     assert shares(99_000, 1_000, 10) == (of_others, of_rare)
-    of_all, of_none = shares(100_000, 0, 10)                              # sqrt(10,000 * 20 * 10)
-    assert 1_414 <= of_all * 100_000 < 1_415 and of_none == 0
+    of_all, of_none = shares(100_000, 0, 10)                              # sqrt(10,000 * 16 * 10)
+    assert 1_264 <= of_all * 100_000 < 1_265 and of_none == 0
     assert shares(20_000, 0, 200)[0] == cost.SUBSET_SHARE                 # a tenth is fewer than the formula says
 
 
