@@ -204,7 +204,6 @@ def test_fits_of_a_path_of_a_smooth_loss_take_little_more_than_a_read_each(loss,
             (known,) = solver.certify(l2)
             assert known.gap <= 1e-3
             np.testing.assert_array_less(objective(X, signs, known.w, loss, l2), known.objective * (1 + 1e-12))
-    # about one a fit where each proves only what sums of two say; these took 16 to 22 reads of 12 to 17 fits
     inner = reads[2:]
     assert 2 <= len(inner) <= 12 and np.sum(inner) <= 20 and np.max(inner) <= 4, reads
 
