@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tensors import strict, strict_on
 
 from cmargin import Checkpoint, MarginPursuitClassifier, SLNDClassifier, SmSVMClassifier, SmSVMClassifierCV
+from cmargin.data.memory.row_pass import MemoryRowPass
 from cmargin.solvers import cost
 
 FEW = {"max_passes": 3, "n_jobs": 1, "l2s": (1e-2,), "cv": 2}
@@ -204,3 +205,16 @@ def test_a_read_that_fails_is_let_go(tmp_path):
         gone.append(weakref.ref(files))
         assert fit_ends(SmSVMClassifier(), files, y, None, tmp_path) is not None
         del files
+
+
+def test_rows_of_the_subset_go_before_the_fit_to_all_rows(monkeypatch):
+    # which a local name kept to the end of the fit
+    rng, parts, alive = np.random.default_rng(0), [], []
+    X = np.asfortranarray(rng.standard_normal((60_000, 8)))
+    y = X.sum(axis=1) + 3 * rng.standard_normal(60_000) > 0
+    subset = MemoryRowPass.subset
+    monkeypatch.setattr(MemoryRowPass, "subset",
+                        lambda *given: parts.append(weakref.ref(made := subset(*given))) or made)
+    asked = {"loss": "squared_hinge", "tol": 1e-6, "l2": 1e-5}
+    SmSVMClassifier(**asked, callback=lambda *_: alive.append([part() is not None for part in parts])).fit(X, y)
+    assert any(alive[0]) and not any(alive[-1])

@@ -307,7 +307,7 @@ class Stages:
             given = {"width": stage.smoothing, "w": w, "before": self.before, "products": stage.products,
                      "scale": scale, "near": near, "sampled": sampled and sampled._replace(seed=seed + sampled.seed)}
         driver = ContinuationNewton(rows, self.shared.problem, self.settings, self.result, **given)
-        self.before = None                       # what the driver needs of it it has; the memory goes
+        self.before = given = None               # what the driver needs of it it has; the memory goes
         if stage.working_set and (self.found is not None or w is not None):
             # from 0, over files, each problem would read its working set apart
             driver.let_use_working_set(shares(*rows.sides()[0], rows.n_columns), driver.has_scale)
