@@ -10,7 +10,7 @@ from rows_in_files import files_of
 from sklearn.model_selection import GroupKFold, ShuffleSplit
 from tensors import strict, strict_on
 
-from cmargin import SLNDClassifierCV, SmSVMClassifier, SmSVMClassifierCV, smsvm_path
+from cmargin import SmSVMClassifier, SmSVMClassifierCV, smsvm_path
 from cmargin.data.files.source import FileSource
 from cmargin.solvers.path import PathSolver
 
@@ -176,12 +176,6 @@ def test_what_is_refused_says_so(given, what, tmp_path):
     X, y = data()
     with pytest.raises(ValueError, match=f"{what}.* needs the rows in memory"):
         SmSVMClassifierCV(**{"l2s": (1e-2,), **given}).fit(files_of(X, "npy C", tmp_path), y)
-
-
-def test_multinomial_searches_are_refused(tmp_path):
-    X, y = data()
-    with pytest.raises(ValueError, match="needs the rows in memory"):
-        SLNDClassifierCV(l2s=(1e-2,)).fit(files_of(X, "npy C", tmp_path), y)
 
 
 def test_time_is_over_at_once(tmp_path):

@@ -28,9 +28,13 @@ class ChunkQuestion:
 class FileSoftmaxPass(SoftmaxRowPass):
     """`SoftmaxRowPass` over a `FileSource`."""
 
-    def __init__(self, source, *about):
-        super().__init__(source, *about)
-        source.between_chunks = lambda: self.between_slices()
+    @property
+    def between_slices(self):
+        return self.source.between_chunks        # heard while a disk is waited for, too
+
+    @between_slices.setter
+    def between_slices(self, heard):
+        self.source.between_chunks = heard
 
     def rows_of_kernel(self):
         return self.source.no_rows
