@@ -383,8 +383,8 @@ class SoftmaxPass(Protocol):
     def class_sums(self):
         """(n_features, n_classes) of (1/N) sum_i s_i x_i over the rows of a class; half a read."""
 
-    def class_curvature(self, stride=1):
-        """(n_classes, n_classes) mean of diag(p) - p p' over every ``stride``-th row."""
+    def class_curvature(self, stride=1, exact=False):
+        """(n_classes, n_classes) mean of diag(p) - p p' over every ``stride``-th row; in an `exact`, of its own p."""
 
     def go(self, step):
         """Go on with a `MultinomialStep`; whether it is done."""

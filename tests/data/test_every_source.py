@@ -36,6 +36,7 @@ from cmargin.data.device.score_blocks import DeviceScoreBlocks
 from cmargin.data.device.source import DeviceSource
 from cmargin.data.device.stochastic_rows import DeviceStochasticRows
 from cmargin.data.files.row_pass import FileRowPass
+from cmargin.data.files.softmax_rows import FileSoftmaxPass
 from cmargin.data.files.source import FileSource
 from cmargin.data.files.stochastic_rows import FileStochasticRows
 from cmargin.data.files.walkers import FileWalkers
@@ -44,6 +45,7 @@ from cmargin.data.memory import dual_rows, row_pass, score_blocks, softmax_rows,
 from cmargin.data.memory import source as memory
 from cmargin.data.open_here import source_of
 from cmargin.data.shards.mpi import RankPass, RankSource
+from cmargin.data.shards.softmax_rows import ShardedSoftmaxPass
 from cmargin.data.shards.walkers import RankWalkers
 from cmargin.data.shards.workers import source as worker_source
 from cmargin.data.shards.workers.source import WorkerPass
@@ -310,7 +312,8 @@ def declared(protocol):
 
 VIEWS = [(base.DataSource, memory.MemorySource), (base.LocalRowPass, row_pass.MemoryRowPass),
          (base.DualPass, dual_rows.DualRowPass), (base.ScoreBlocks, score_blocks.ScoreBlocks),
-         (base.SoftmaxPass, softmax_rows.SoftmaxRowPass), (base.StochasticRows, stochastic_rows.StochasticRows),
+         (base.SoftmaxPass, softmax_rows.SoftmaxRowPass), (base.SoftmaxPass, FileSoftmaxPass),
+         (base.SoftmaxPass, ShardedSoftmaxPass), (base.StochasticRows, stochastic_rows.StochasticRows),
          (base.DataSource, FileSource), (base.KeptRowPass, FileRowPass), (base.RowPass, WorkerPass),
          (base.KeptRowPass, RankPass),
          (base.DataSource, DeviceSource), (base.RowPass, DeviceRowPass), (base.ScoreBlocks, DeviceScoreBlocks),
