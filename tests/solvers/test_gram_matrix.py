@@ -326,6 +326,23 @@ def test_problems_that_list_too_many_rows_are_solved_otherwise(listed):
     assert (model.duality_gap_ <= 1e-3).all()
 
 
+@pytest.mark.parametrize(("share", "n_asked", "n_heard"), [(0.5, 14, 0), (0.004, 40, 40)])
+def test_no_more_problems_list_rows_where_few_of_the_first_are_proven(monkeypatch, share, n_asked, n_heard):
+    rng, asked, heard, solve = np.random.default_rng(3000), set(), [], by_gram.solve_problems
+    X, signs = rng.standard_normal((900, 100)), np.where(rng.random((40, 900)) < share, 1.0, -1.0)
+    signs[:, 0] = 1
+
+    def counted(rows, problems, *args):
+        asked.update(problems)
+        solve(rows, problems, *args)
+
+    monkeypatch.setattr(by_gram, "solve_problems", counted)
+    products = source_of(X).gram_matrix(True, True, whole=False)
+    by_gram.solve_by_listed_rows(products, Signs(signs), np.ones(900), Loss("squared_hinge"), 1e-2, Settings(tol=1e-4),
+                                 1, lambda c, *_: heard.append(c))
+    assert len(asked) == n_asked and len(heard) == len(set(heard)) == n_heard
+
+
 def test_squares_of_listed_rows_that_overflow():
     with pytest.raises(FloatingPointError, match="overflow"), np.errstate(over="ignore", invalid="ignore"):
         source_of(np.eye(4) * 1e200).gram_matrix(True, True, whole=False)

@@ -104,9 +104,14 @@ def solve_once(gram, labels, weights, loss, l2, settings, n_threads, hear):
 
 
 def solve_by_listed_rows(listed, labels, weights, loss, l2, settings, n_threads, hear):
-    """The same by `ListedProducts` ``listed`` in place of their Gram matrix; a round of many problems is a read."""
-    for lo in range(0, len(labels), PROBLEMS_AT_ONCE):
-        some = range(lo, min(len(labels), lo + PROBLEMS_AT_ONCE))
+    """The same by `ListedProducts` ``listed`` in place of their Gram matrix; a round of many problems is a read.
+
+    A few problems, spread over all, say whether others are worth it: where fewer than half are proven, none follows.
+    """
+    n = len(labels)
+    first = range(0, n, -(-n // PROBLEMS_A_SLICE))
+    others = [c for c in range(n) if c not in first]
+    for some in [first, *(others[lo:lo + PROBLEMS_AT_ONCE] for lo in range(0, len(others), PROBLEMS_AT_ONCE))]:
         problems = at_work = listed.problems(np.stack([labels.signed_weight(c, weights) for c in some]))
         for _ in range(int(min(MOST_ROUNDS, settings.max_passes))):
             if not solve_round(listed, at_work, loss, l2, settings, n_threads):
@@ -121,6 +126,8 @@ def solve_by_listed_rows(listed, labels, weights, loss, l2, settings, n_threads,
         for c, one, w in zip(some, problems, W, strict=True):
             if one.proven:
                 hear(c, one, w)
+        if 2 * sum(one.proven for one in problems) < len(problems):
+            return
 
 
 def solve_round(listed, problems, loss, l2, settings, n_threads):
