@@ -1,6 +1,8 @@
 """The penalised multinomial optimum of rows in files, over ranks and on workers: that of the same rows in memory."""
 
+import gc
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from test_ranks import fitted, parts_of
 from workers_in_place import InPlace, Losing, fitted_in_place
 
 from cmargin import Checkpoint, SLNDClassifier, SLNDClassifierCV, slnd_path
+from cmargin.data.files import softmax_rows as files_softmax_rows
 from cmargin.data.files import source as files_source
 from cmargin.solvers.multinomial import newton as multinomial_newton
 
@@ -144,6 +147,21 @@ def test_a_search_of_rows_in_files_has_the_scores_of_one_in_memory(scoring, tmp_
     np.testing.assert_allclose(there.scores_, here.scores_, atol=1e-4)
     assert there.l2_ == here.l2_ and there.n_passes_ == pytest.approx(here.n_passes_, rel=0.2)
     assert (there.cv_results_["max_duality_gap"] <= 1e-8).all()
+
+
+@pytest.mark.parametrize("fit", [
+    lambda files: SLNDClassifier(l2=1e-3).fit(files, Y), lambda files: slnd_path(files, Y, l2s=[1e-1, 1e-3]),
+    lambda files: SLNDClassifierCV([1e-1, 1e-3], cv=2).fit(files, Y)], ids=["fit", "path", "search"])
+def test_no_scores_of_rows_in_files_stay_behind(fit, tmp_path, monkeypatch):
+    kept, init = [], files_softmax_rows.FileSoftmaxPass.__init__
+    monkeypatch.setattr(files_softmax_rows.FileSoftmaxPass, "__init__",
+                        lambda rows, *about: kept.append(weakref.ref(rows)) or init(rows, *about))
+    gc.disable()                                            # which may come late
+    try:
+        fit(files_of(X, "npy C", tmp_path))
+        assert kept and all(rows() is None for rows in kept)
+    finally:
+        gc.enable()
 
 
 def test_partitions_of_ranks_are_as_meant():

@@ -203,7 +203,8 @@ class FileSource(RowsElsewhere):
                 wait_for(future, until)
         for ahead in self.readers:
             ahead.forget()
-        self.being_read, self.waiting, self.reading = None, [], []         # which hold what holds this data source
+        self.being_read, self.waiting, self.reading = None, [], []         # which hold what holds this data source,
+        self.between_chunks = lambda: None                                 # and so may this
 
     def room_for_rows(self):
         """So many rows may be gathered, beside those that questions will gather."""
