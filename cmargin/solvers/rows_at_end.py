@@ -3,7 +3,7 @@
 Where slacks u and dual variables a of every row are known at two points, they are known at every part of the way
 between these: sums over rows of numbers kept per row, for a few columns' worth of a read. What the two points' own sums
 prove there, by convexity, loses by the square of their distance; this loses by its fourth power about, which is how far
-the straight way is from the path of optima (doc/lab-notebook, "Between two fits of a path").
+the straight way is from the path of optima (doc/lab-notebook, "Between two fits of a path, by every row").
 """
 
 import numpy as np
