@@ -226,8 +226,9 @@ SUBSET_SMOOTHING_END = 0.02      # smoothing
 # (smsvm.md, "After a subset of a regression").
 WIDER_AFTER_SUBSET = {"hinge": 5.0, "residuals": 2.0}     # times the smoothing that the subset was left at
 # Steps to the optimum of the rows near the hinge are taken from so many rows on: 24,000 take longer with them, 48,000
-# less (smsvm.md, "fewer than 40,000 rows").
-WORKING_SET_FROM_ROWS = 40_000   # rows
+# less (smsvm.md, "fewer than 40,000 rows"); and from so many rows a column on: files of 174 to 190
+# a column took 18 to 19 reads with them for 10.
+WORKING_SET_FROM_ROWS = (40_000, 200)    # rows; rows per column
 # A fit that begins at known weights begins with this smoothing at most (tests/estimators/test_warm_starts.py).
 WARM_SMOOTHING = 0.1             # smoothing
 

@@ -269,3 +269,13 @@ def test_the_trials_for_rank_and_step(problem, tried, chosen):
         outcomes.append(Outcome("probe", "taken" if wanted[len(outcomes)].endswith("+") else "left", stage.what,
                                 numbers=(stage.rank, stage.step)))
     assert len(outcomes) == len(wanted) and chosen_by_trials(problem, outcomes) == chosen
+
+
+@pytest.mark.parametrize("columns, there", [(190, True), (199, True), (210, False), (230, False)])
+def test_a_working_set_has_many_rows_a_column(columns, there):
+    # hinges of 40,000 rows in files: 10 reads without one at 210 columns, 19 with it
+    stats = DataStats(40_000, columns, 40_000 * columns, 4, False, "files", True, True)
+    problem = ProblemStats(Loss("hinge"), ElasticNet(2.5e-5), columns + 1, 1, False)
+    outcomes = [Outcome("probe", what="class_sizes", numbers=(20_000, 20_000)),
+                Outcome("subset", "done", "subset", smoothing=0.02)]
+    assert next_stage(stats, problem, Settings(max_passes=1000.0), outcomes).working_set == there
