@@ -141,7 +141,7 @@ def working_set(folder, options):
             model = SmSVMClassifier(l2=l2, random_state=4000 + seed, max_passes=60)
             found = []
             for given in (X[order], open_files(path, in_memory=False)):
-                with patch.object(cost, "WORKING_SET_FROM_ROWS", (np.inf, 0)):
+                with patch.object(cost, "WORKING_SET_FROM_ROWS", np.inf):
                     found.append(model.fit(given, y[order]).n_passes_)
                 found.append(model.fit(given, y[order]).n_passes_)
             passes.append(found)

@@ -218,7 +218,7 @@ PILOT_ROWS = 2000                # rows
 # A subset of fewer rows a column says little about all rows (smsvm.md, "Smaller subsets do not pay"). With so many in
 # the subset, few evaluations of all rows follow it, and dense rows of the hinge try the dual only where they are light
 # (smsvm.md, "From 160 rows a column on").
-SUBSET_ROWS_PER_COLUMN = 16      # rows per column
+SUBSET_ROWS_PER_COLUMN = 20      # rows per column
 # The subset is left at this smoothing; later is worse, as its own noise is fitted (smsvm.md, "After a subset").
 SUBSET_SMOOTHING_END = 0.02      # smoothing
 # All rows begin so many times wider than the subset was left, so that rows that only the subset has settled may still
@@ -226,9 +226,8 @@ SUBSET_SMOOTHING_END = 0.02      # smoothing
 # (smsvm.md, "After a subset of a regression").
 WIDER_AFTER_SUBSET = {"hinge": 5.0, "residuals": 2.0}     # times the smoothing that the subset was left at
 # Steps to the optimum of the rows near the hinge are taken from so many rows on: 24,000 take longer with them, 48,000
-# less (smsvm.md, "fewer than 40,000 rows"); and from so many rows a column on: files of 174 to 190
-# a column took 18 to 19 reads with them for 10.
-WORKING_SET_FROM_ROWS = (40_000, 200)    # rows; rows per column
+# less (smsvm.md, "fewer than 40,000 rows").
+WORKING_SET_FROM_ROWS = 40_000   # rows
 # A fit that begins at known weights begins with this smoothing at most (tests/estimators/test_warm_starts.py).
 WARM_SMOOTHING = 0.1             # smoothing
 

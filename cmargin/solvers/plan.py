@@ -432,13 +432,14 @@ def newton_next(stats, problem, settings, outcome_of):
         and (stats.in_memory or not stats.reads_are_shared or problem.n_problems == 1) \
         and prices.subset_is_large(stats.n_rows, problem.n_columns)
     working_set = problem.loss.name == "hinge" and problem.penalty.l2 > 0 and not problem.penalty.has_kinks \
-        and problem.has_dual and sampled is None and prices.working_set_pays_off(stats.n_rows, problem.n_columns)
+        and problem.has_dual and sampled is None and stats.n_rows >= cost.WORKING_SET_FROM_ROWS \
+        and prices.subset_is_large(stats.n_rows, problem.n_columns)
     if grows or working_set:
         if "class_sizes" not in outcome_of:
             return Stage("probe", "rows of weight 0 are no part of a subset", what="class_sizes")
         counted = sum(outcome_of["class_sizes"].numbers)
         grows = grows and prices.subset_is_large(counted, problem.n_columns)
-        working_set = working_set and prices.working_set_pays_off(counted, problem.n_columns)
+        working_set = working_set and prices.subset_is_large(counted, problem.n_columns)
     if grows and "subset" not in outcome_of:
         return Stage("subset", f"a tenth of {stats.n_rows:,} rows, or fewer, settles most of {problem.n_columns:,} "
                                "unknowns")

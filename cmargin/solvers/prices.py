@@ -61,12 +61,6 @@ def subset_is_large(n_rows, n_columns):
     return n_rows >= cost.SUBSET_FROM_ROWS and cost.SUBSET_SHARE * n_rows >= cost.SUBSET_ROWS_PER_COLUMN * n_columns
 
 
-def working_set_pays_off(n_rows, n_columns):
-    """Whether steps to the optimum of the rows near the hinge save more of ``n_rows`` than they read."""
-    fewest, each_column = cost.WORKING_SET_FROM_ROWS
-    return n_rows >= max(fewest, each_column * n_columns)
-
-
 # ---------------------------------------------------------------- Newton's method
 
 def price_of_evaluation(stats, smooth):

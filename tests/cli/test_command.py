@@ -225,7 +225,7 @@ def test_rows_that_stay_in_their_file(folder, capsys, monkeypatch):
     assert "needs rows that fit into memory; use --scale none" in failed(capsys, "fit", *given, "m", "--scale", "rows")
     assert main(["fit", *given, "m", "--quiet"]) == 0
     assert load("m").scaler is None
-    assert "memory" in failed(capsys, "fit", *given, "m", "--method", "slnd", "--set", "l2=0.1")
+    assert "memory" in failed(capsys, "fit", *given, "m", "--method", "slnd", "--set", "l1=0.1")
 
 
 # ---------------------------------------------------------------- what is wrong

@@ -68,7 +68,7 @@ def excuse(estimator):
 @parametrize_with_checks(
     [SLNDClassifier(), SLNDClassifier(loss="multinomial"), BSNClassifier(loss="logistic"),
      BSNClassifier(loss="multinomial", tail="drop"), *BY_STEPS, SmSVMClassifier(),
-     SmSVMClassifier(loss="logistic", l1=1e-3), SmSVMClassifier(loss="squared_hinge", C=1.0),
+     SmSVMClassifier(loss="logistic", l1=1e-3), SmSVMClassifier(loss="squared_hinge", C=1.0, tol=1e-8),
      SmSVMClassifierCV(l2s=(1e-3, 1e-1), cv=3, estimator=SmSVMClassifier(max_passes=1000)),
      SLNDClassifierCV(l2s=(1e-3, 1e-1), cv=3, estimator=SLNDClassifier(tol=1e-10)),
      MarginPursuitClassifier(), MarginPursuitClassifier(l2=0.0), MarginPursuitClassifier(solver="sgd", l2=1e-2),

@@ -36,8 +36,8 @@ def test_chooses_as_a_grid_search_does(rows, labels, scoring):
     grid = GridSearchCV(fine, {"l2": L2S}, cv=folds, scoring=scoring).fit(rows, labels)
     assert ours.scores_.shape == (4, 3) and ours.n_splits_ == 4 and ours.penalties_.tolist() == L2S
     for k in range(4):
-        np.testing.assert_allclose(ours.scores_[k], grid.cv_results_[f"split{k}_test_score"], rtol=1e-4)
-    assert ours.best_score_ == pytest.approx(grid.best_score_, rel=1e-4)
+        np.testing.assert_allclose(ours.scores_[k], grid.cv_results_[f"split{k}_test_score"], rtol=5e-4)
+    assert ours.best_score_ == pytest.approx(grid.best_score_, rel=5e-4)
     np.testing.assert_array_equal(ours.coef_, SLNDClassifier(loss="multinomial", l2=ours.l2_, tol=1e-8)
                                   .fit(rows, labels).coef_)
     assert (ours.cv_results_["max_duality_gap"] <= 1e-8).all() and ours.best_params_ == {"l2": ours.l2_}

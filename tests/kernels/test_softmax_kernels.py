@@ -153,7 +153,8 @@ void exponentials(const double *restrict x, double *restrict y, ptrdiff_t n) {
 void logarithms(const double *restrict x, double *restrict y, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i++) y[i] = log_positive(x[i]);
 }
-void *used[] = {(void *)logistic_rows, (void *)logistic_curvatures, (void *)logistic_line};
+void *used[] = {(void *)logistic_rows, (void *)logistic_curvatures, (void *)logistic_line,
+                (void *)logistic_gains};
 """
 
 

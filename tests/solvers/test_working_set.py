@@ -328,7 +328,7 @@ def noise(n=40_000, seed=70):
 def test_it_saves_reads(monkeypatch):
     X, y = rows_with_rare_columns(100_000, 4)
     fits = [SmSVMClassifier(l2=l2, random_state=0).fit(X, y) for l2 in (1e-3, 1e-5)]
-    monkeypatch.setattr(cost, "WORKING_SET_FROM_ROWS", (np.inf, 0))
+    monkeypatch.setattr(cost, "WORKING_SET_FROM_ROWS", np.inf)
     plain = [SmSVMClassifier(l2=l2, random_state=0).fit(X, y) for l2 in (1e-3, 1e-5)]
     for ours, theirs in zip(fits, plain, strict=True):
         assert ours.n_passes_ < 0.9 * theirs.n_passes_
@@ -402,7 +402,7 @@ def test_where_they_lead_nowhere_all_rows_go_on(steps, monkeypatch):
 @pytest.fixture
 def few_rows(monkeypatch):
     """Some hundred rows are enough for these steps."""
-    for name, value in {"SUBSET_FROM_ROWS": 40, "WORKING_SET_FROM_ROWS": (0, 2), "SUBSET_ROWS_PER_COLUMN": 0.2,
+    for name, value in {"SUBSET_FROM_ROWS": 40, "WORKING_SET_FROM_ROWS": 0, "SUBSET_ROWS_PER_COLUMN": 0.2,
                         "PILOT_ROWS": 30}.items():
         monkeypatch.setattr(cost, name, value)
 
