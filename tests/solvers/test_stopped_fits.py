@@ -283,7 +283,7 @@ def test_classes_of_the_dual_advance_together():
 
     with patch.object(stages, "DualNewton", Watched), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = SmSVMClassifier(l2=1e-5, tol=1e-9, n_jobs=2, max_time=1.5, linear_solver="dual",
+        model = SmSVMClassifier(l2=1e-5, tol=1e-9, n_jobs=2, max_time=4.0, linear_solver="dual",
                                 random_state=0).fit(X, y)
     assert set(drivers) == set(range(6))
     assert (np.abs(model.coef_).sum(axis=1) > 0).all() and model.score(X, y) > 0.9
