@@ -215,10 +215,12 @@ SUBSET_SHARE = 0.1               # share of rows
 # So many rows measure the columns before a subset is drawn, for long rows to be chosen more often; ten
 # times as many change nothing (smsvm.md, "Rows of the subset are chosen by a hash").
 PILOT_ROWS = 2000                # rows
-# A subset of fewer rows a column says little about all rows (smsvm.md, "Smaller subsets do not pay"). With so many in
-# the subset, few evaluations of all rows follow it, and dense rows of the hinge try the dual only where they are light
-# (smsvm.md, "From 160 rows a column on").
+# A subset of fewer rows a column says little about all rows (smsvm.md, "Smaller subsets do not pay").
 SUBSET_ROWS_PER_COLUMN = 20      # rows per column
+# For a loss that needs no smoothing, a subset of so many rows a column says enough (smsvm.md, "Smaller subsets do not
+# pay": 16 a column for 20). With so many in the subset, few evaluations of all rows follow it, and dense rows of the
+# hinge try the dual only where they are light (smsvm.md, "From 160 rows a column on").
+SMOOTH_SUBSET_ROWS_PER_COLUMN = 16       # rows per column
 # The subset is left at this smoothing; later is worse, as its own noise is fitted (smsvm.md, "After a subset").
 SUBSET_SMOOTHING_END = 0.02      # smoothing
 # All rows begin so many times wider than the subset was left, so that rows that only the subset has settled may still

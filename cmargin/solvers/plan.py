@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cmargin._core.lanes._lane_batch import LANE_COUNT
-from cmargin.data.loss import TWO_KINKS, Loss
+from cmargin.data.loss import HINGE, TWO_KINKS, Loss
 from cmargin.data.memory.dual_rows import DENSE
 from cmargin.solvers import cost, prices
 from cmargin.solvers.penalty import ElasticNet
@@ -430,16 +430,16 @@ def newton_next(stats, problem, settings, outcome_of):
     sampled = prices.sample_for_products(stats, problem, settings)
     grows = settings.subset_growth == "auto" and start == "zero" and not products and settings.max_passes >= 2 \
         and (stats.in_memory or not stats.reads_are_shared or problem.n_problems == 1) \
-        and prices.subset_is_large(stats.n_rows, problem.n_columns)
+        and prices.subset_is_large(stats.n_rows, problem.n_columns, problem.loss)
     working_set = problem.loss.name == "hinge" and problem.penalty.l2 > 0 and not problem.penalty.has_kinks \
         and problem.has_dual and sampled is None and stats.n_rows >= cost.WORKING_SET_FROM_ROWS \
-        and prices.subset_is_large(stats.n_rows, problem.n_columns)
+        and prices.subset_is_large(stats.n_rows, problem.n_columns, HINGE)
     if grows or working_set:
         if "class_sizes" not in outcome_of:
             return Stage("probe", "rows of weight 0 are no part of a subset", what="class_sizes")
         counted = sum(outcome_of["class_sizes"].numbers)
-        grows = grows and prices.subset_is_large(counted, problem.n_columns)
-        working_set = working_set and prices.subset_is_large(counted, problem.n_columns)
+        grows = grows and prices.subset_is_large(counted, problem.n_columns, problem.loss)
+        working_set = working_set and prices.subset_is_large(counted, problem.n_columns, HINGE)
     if grows and "subset" not in outcome_of:
         return Stage("subset", f"a tenth of {stats.n_rows:,} rows, or fewer, settles most of {problem.n_columns:,} "
                                "unknowns")

@@ -53,12 +53,15 @@ def reducing_pays_off(stats, n_constraints=0):
 def subset_saves_evaluations(stats):
     """Whether there are so many rows a column that Newton's evaluations are nearly all of a subset."""
     return stats.n_rows >= cost.SUBSET_FROM_ROWS \
-        and cost.SUBSET_SHARE * stats.n_rows >= cost.SUBSET_ROWS_PER_COLUMN * stats.n_features
+        and cost.SUBSET_SHARE * stats.n_rows >= cost.SMOOTH_SUBSET_ROWS_PER_COLUMN * stats.n_features
 
 
-def subset_is_large(n_rows, n_columns):
+def subset_is_large(n_rows, n_columns, loss):
     """Whether a tenth of ``n_rows``, those whose weight is not 0, says enough about all of them."""
-    return n_rows >= cost.SUBSET_FROM_ROWS and cost.SUBSET_SHARE * n_rows >= cost.SUBSET_ROWS_PER_COLUMN * n_columns
+    each = cost.SUBSET_ROWS_PER_COLUMN
+    if loss.facts["smooth"]:
+        each = min(each, cost.SMOOTH_SUBSET_ROWS_PER_COLUMN)
+    return n_rows >= cost.SUBSET_FROM_ROWS and cost.SUBSET_SHARE * n_rows >= each * n_columns
 
 
 # ---------------------------------------------------------------- Newton's method

@@ -6,6 +6,7 @@
     pursuit    Newton steps on all rows
 """
 
+from cmargin.data.loss import HINGE
 from cmargin.solvers import cost, prices
 from cmargin.solvers.plan import Stage
 
@@ -21,11 +22,12 @@ def next_pursuit_stage(stats, problem, settings, outcomes):
     factor = n_columns <= cost.PURSUIT_FACTOR_UP_TO_COLUMNS
     grows = factor and not settings.one_shot and not problem.warm \
         and (stats.in_memory or not stats.reads_are_shared or problem.n_problems == 1) \
-        and prices.subset_is_large(stats.n_rows, n_columns)
+        and prices.subset_is_large(stats.n_rows, n_columns, HINGE)
     if grows:
         if "class_sizes" not in outcome_of:
             return Stage("probe", "rows of weight 0 are no part of a subset", what="class_sizes")
-        if "subset" not in outcome_of and prices.subset_is_large(sum(outcome_of["class_sizes"].numbers), n_columns):
+        if "subset" not in outcome_of and prices.subset_is_large(sum(outcome_of["class_sizes"].numbers), n_columns,
+                                                                 HINGE):
             return Stage("subset", f"a tenth of {stats.n_rows:,} rows settles most of {n_columns:,} unknowns")
     by = f"a Cholesky factor of {n_columns:,} unknowns" if factor else "conjugate gradients"
     return Stage("pursuit", f"the cheapest way to a step is by {by}",
