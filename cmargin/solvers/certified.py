@@ -311,6 +311,8 @@ class Pairs:
     """The pairs of one problem, by falling l2, those of pure l1 by falling l1, and what they prove at any penalties."""
 
     scale = None                                 # curvature of the columns at the last fit, where that is known
+    reads = 0.0                                  # that its fits took
+    alone = None                                 # reads a fit of the first fold, beside which there was none
 
     def __init__(self):
         self.pairs, self._places, self._brackets = [], [], {}      # `_places`: of the pairs, rising
@@ -364,6 +366,11 @@ class Pairs:
             nearest = min(own.pairs, key=lambda pair: abs(np.log(pair.l2 / penalty.l2)))
             w = w + nearest.w - self.certify(nearest.l2, nearest.l1).w
         return w, None if near is None else near.curvature_at(penalty.l2)
+
+    def helps(self, own):
+        """Whether fits that begin here, the ``own`` `Pairs` of another fold, have taken no more reads than those of the
+        first fold: folds that are unlike, as of sorted rows, do not."""
+        return own.reads <= own.alone * max(1, len(own))
 
     def continued(self, penalty, otherwise):
         """(p,) weights at a ``penalty`` below those of two fits, on the way from the one to the other, by log l2."""

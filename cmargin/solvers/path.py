@@ -77,6 +77,8 @@ class PathSolver:
         fits = self.shared.keeps_rows and beside is not None and len(beside) == len(labels) and all(map(len, beside))
         self.beside = beside if fits else None
         self.pairs = [Pairs() for _ in range(len(labels))]
+        for own, one in zip(self.pairs, self.beside or (), strict=False):
+            own.alone = one.reads / len(one) if one.alone is None else one.alone
         self._goes_by_columns = goes_by_columns(self.shared.stats, loss, self.settings)
         self._rows = [None] * len(labels)        # `RowPass`es
         # What each problem's fits know of the columns: its own, as which problem ends first is the clock's to say
@@ -207,7 +209,7 @@ class PathSolver:
         """The penalty to be fitted next between two fits, of the ``grid`` from the first lacking on: where the fold
         beside has its next fit, or as far from the first as all in between may be proven."""
         within = [one for one in grid if one.l2 > bracket.second.l2 and one not in tried]
-        if self.beside is not None:
+        if self._begins_beside(c):
             fitted = np.log([pair.l2 for pair in self.beside[c].pairs])
             apart = np.log(bracket.first.l2 / bracket.second.l2)           # a C is another l2 in another fold
             for one in within:
@@ -216,6 +218,9 @@ class PathSolver:
         reach = bracket.first.l2 * np.exp(-self.pairs[c].reach(bracket, self.settings.tol))
         far = [one for one in within if one.l2 >= reach]
         return far[-1] if far else grid[0]
+
+    def _begins_beside(self, c):
+        return self.beside is not None and self.beside[c].helps(self.pairs[c])
 
     def is_enough(self, known):
         return known is not None and known.gap <= self.settings.tol
@@ -271,6 +276,7 @@ class PathSolver:
     def _keep(self, fit):
         result, self._columns[fit.c] = fit.result, fit.columns
         self.pairs[fit.c].scale = fit.columns.get("scale")
+        self.pairs[fit.c].reads += result.passes
         if result.status in ("stopped", "max_time", "waiting"):
             self.stopped = "max_time" if result.status == "waiting" else result.status
         if not np.isfinite(result.objective):
@@ -289,7 +295,7 @@ class PathSolver:
         warm = known is not None and (few or known.gap <= cost.GAP_TO_BEGIN_ANEW[self.source.sparse])
         shared = self.shared.at(penalty, warm, fit.columns)
         w, foreseen = known.w if warm else None, None
-        if self.beside is not None and not penalty.has_kinks:
+        if self._begins_beside(c) and not penalty.has_kinks:
             w, shared.near = self.beside[c].beside(self.pairs[c], penalty)
             shared.about = replace(shared.about, warm=True)
         elif warm and shared.keeps_model and not penalty.has_kinks:
