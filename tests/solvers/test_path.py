@@ -261,6 +261,27 @@ def test_a_path_of_nearly_the_same_rows_takes_fewer_reads_from_another_and_prove
     assert reads[1] <= 0.9 * reads[0], reads
 
 
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_fits_do_not_go_on_beside_a_fold_that_is_unlike(loss, monkeypatch):
+    # sorted rows of forest cover took 258 reads for 159
+    X, y = tall_rows(0)
+    rng = np.random.default_rng(1)
+    other = (X @ rng.standard_normal(5) + rng.standard_normal(len(X)) > 0).astype(int)
+    with single_threaded_blas():
+        def solved(labels, beside=None):
+            solver = solver_of(X, labels, loss, beside=beside)
+            solver.solve_all(np.geomspace(1e-1, 1e-6, 40))
+            assert solver.stopped is None and all(one.gap <= 1e-3 for l2 in (1e-1, 1e-3) for one in solver.certify(l2))
+            return solver
+
+        first = solved(y)
+        beside = solved(other, first.pairs)
+        assert first.pairs[0].alone is None and not first.pairs[0].helps(beside.pairs[0])
+        assert beside.pairs[0].alone == pytest.approx(first.passes / first.n_solved)
+        monkeypatch.setattr(Pairs, "helps", lambda one, own: True)
+        assert beside.passes < solved(other, first.pairs).passes
+
+
 def test_a_path_takes_no_other_that_is_of_other_problems_or_has_no_fit():
     X, y = tall_rows(0)
     for beside in ([], [Pairs()], [Pairs(), Pairs()]):
