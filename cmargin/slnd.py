@@ -27,7 +27,7 @@ from cmargin._estimators.slnd_fit import (
     fit_optimum,
     is_penalised,
     not_invertible,
-    penalties_of,
+    refuse_l1_over_places,
     refuse_penalty,
     ridge_if_better,
     run_by_batches,
@@ -114,9 +114,8 @@ class SLNDClassifier(TrainedByParts):
         removed when a fit ends, and stays where time or an interrupt ended it. `partial_fit` keeps none.
     l1 : float, default=0.0
         Multinomial: add ``l1 sum |coef_|`` and go to the certified optimum, as with ``l2``, which may be 0 then; rows
-        in memory, where ``l2`` alone takes them anywhere but on a device.
-        ``sklearn.linear_model.LogisticRegression`` has ``l1 = l1_ratio / (C n)`` and ``l2 = (1 - l1_ratio) /
-        (C n)``. Of two classes, whose one row of weights is the difference of two, the optimum is LogisticRegression's.
+        in memory (with ``l2`` alone: all but on a device). LogisticRegression has ``l1 = l1_ratio / (C n)`` and ``l2 =
+        (1 - l1_ratio) / (C n)``. Of two classes the one row of weights is the difference of two, as there.
     l1_ratio : float or None, default=None
         In place of ``l1``, with an ``l2``, which stays what it is: ``l1 = l2 * l1_ratio / (1 - l1_ratio)``, below 1.
     groups : {"classes"} or None, default=None
@@ -243,8 +242,7 @@ class SLNDClassifier(TrainedByParts):
     def _refuse_over_places(self, how):
         if self.step_size == "theory":
            raise ValueError(f"{type(self).__name__}: step_size='theory' does not go {how} yet.")
-        if is_penalised(self) and penalties_of(self)[1] > 0:
-           raise ValueError(f"{type(self).__name__}: l1 > 0 does not go {how} yet; use l1=0, or SmSVMClassifier.")
+        refuse_l1_over_places(self, how)
 
     def _train_over_places(self, source, begin, checkpointer):
         agreed = source.agreed

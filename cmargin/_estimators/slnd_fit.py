@@ -179,6 +179,12 @@ def refuse_l1(estimator, what):
                                     "alone. Fit SLNDClassifier with warm_start=True at one penalty after the other.")
 
 
+def refuse_l1_over_places(estimator, how):
+    """Raise for the multinomial form's l1 and rows in several places; ``how``: "with comm=", say."""
+    if is_penalised(estimator) and penalties_of(estimator)[1] > 0:
+        raise ValueError(f"{type(estimator).__name__}: l1 > 0 does not go {how} yet; use l1=0, or SmSVMClassifier.")
+
+
 def refuse_penalty(estimator, loss, partial):
     """Raise where ``l2`` or ``l1`` above 0 has nothing to mean."""
     if partial:
